@@ -5,6 +5,7 @@
 //! [`warpline_family`]. The command line, the tests, the tuner and the Python package iterate over
 //! the registry; they name no family.
 
+pub mod attention;
 mod batch_invariant;
 pub mod dual_gemm;
 pub mod gemm;
@@ -37,6 +38,7 @@ pub fn registry() -> Vec<&'static dyn AnyFamily> {
         &gemm::Gemm::NEW,
         &gemm::Linear::NEW,
         &ms_deform_attn::MsDeformAttn,
+        &attention::Attention,
     ]
 }
 

@@ -4,7 +4,7 @@ use crate::errors::input_error;
 use pyo3::prelude::*;
 use warpline::DType;
 use warpline::ops::{self, AnyOp, ArgValue};
-use warpline_kernels::op::{OpParam, OpParamKind};
+use warpline_kernels::op::{DefaultValue, OpParam, OpParamKind};
 
 /// Returns the op at an index of the list that `ops()` returns.
 pub(crate) fn op(py: Python<'_>, index: usize) -> PyResult<&'static AnyOp> {
@@ -20,13 +20,15 @@ pub(crate) fn convert_value(
     param: &OpParam,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<ArgValue> {
+    if value.is_none() && param.default == Some(DefaultValue::Nothing) {
+        return Ok(ArgValue::None);
+    }
     let (converted, expected) = match param.kind {
         OpParamKind::Tensor => return Ok(ArgValue::None),
         OpParamKind::Number => (value.extract().map(ArgValue::Number), "a number"),
         OpParamKind::Integer => (value.extract().map(ArgValue::Integer), "an integer"),
         OpParamKind::Integers => (value.extract().map(ArgValue::Integers), "integers"),
         OpParamKind::Pairs => (value.extract().map(ArgValue::Integers), "pairs of integers"),
-        OpParamKind::Type if value.is_none() => return Ok(ArgValue::None),
         OpParamKind::Type => (
             value.extract().map(ArgValue::Text),
             "the name of an element type",

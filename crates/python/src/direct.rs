@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use warpline::cuda::Stream;
 use warpline::ops::{AnyOp, CallKey, PlannedCall};
 use warpline::{DType, Device};
-use warpline_kernels::op::{OpOutput, OpParamKind, OutputDim};
+use warpline_kernels::op::{DefaultValue, OpOutput, OpParamKind, OutputDim};
 
 /// The capacity of the cache. A full cache is cleared.
 const MAX_CALLS: usize = 4096;
@@ -216,7 +216,7 @@ fn read_args(
     let mut gpu = None;
     for (param, arg) in op.signature.params.iter().zip(args.iter_borrowed()) {
         let is_read = match param.kind {
-            OpParamKind::Tensor | OpParamKind::Type if arg.is_none() => {
+            _ if arg.is_none() && param.default == Some(DefaultValue::Nothing) => {
                 key.none();
                 true
             }

@@ -200,6 +200,23 @@ def _ms_deform_attn(
     return total.transpose(1, 2).reshape(batch, queries, heads * channels)
 
 
+def _attention(
+    dtype: torch.dtype, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None, *_: Any
+) -> Tensor:
+    """A row without a visible key is 0."""
+    to = torch.promote_types(q.dtype, torch.float32)
+    repeats = q.shape[2] // max(k.shape[2], 1)
+    q, k, v = (x.to(to).transpose(1, 2) for x in (q, k, v))
+    k, v = (x.repeat_interleave(repeats, dim=1) for x in (k, v))
+    visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
+    visible = visible.tril(k.shape[2] - q.shape[2]) if causal else visible
+    scores = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
+    has_keys = visible.any(-1, keepdim=True)
+    scores = scores.masked_fill(has_keys & ~visible, float("-inf"))
+    p = torch.softmax(scores, -1).masked_fill(~has_keys, 0)
+    return (p @ v).transpose(1, 2)
+
+
 def _operand_type(dtype: torch.dtype, operand: Tensor, scale: Tensor | None) -> torch.dtype:
     """Returns the element type to compute a GEMM in."""
     if operand.dtype == dtype and scale is None:
@@ -237,4 +254,5 @@ OPS: dict[str, Callable[..., Tensor]] = {
     "nvfp4_dual_gemm": _nvfp4_dual_gemm,
     "nvfp4_linear": _nvfp4_linear,
     "ms_deform_attn": _ms_deform_attn,
+    "attention": _attention,
 }

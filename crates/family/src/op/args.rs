@@ -1,6 +1,6 @@
 //! The arguments and outputs of one call, by name.
 
-use super::signature::{OpParam, OpParamKind, Signature};
+use super::signature::{DefaultValue, OpParam, OpParamKind, Signature};
 use super::value::ArgValue;
 use super::view::TensorView;
 use crate::error::FamilyError;
@@ -63,10 +63,7 @@ impl<'a> OpArgs<'a> {
 
     fn check_kind(&self, param: &OpParam, value: &ArgValue) -> Result<(), FamilyError> {
         let matches = match value {
-            ArgValue::None => {
-                param.default.is_some()
-                    && matches!(param.kind, OpParamKind::Tensor | OpParamKind::Type)
-            }
+            ArgValue::None => param.default == Some(DefaultValue::Nothing),
             ArgValue::Tensor(_) => param.kind == OpParamKind::Tensor,
             ArgValue::Number(_) => param.kind == OpParamKind::Number,
             ArgValue::Integer(_) => param.kind == OpParamKind::Integer,
@@ -183,6 +180,14 @@ impl<'a> OpArgs<'a> {
         match self.value(name) {
             Some(&ArgValue::Number(x)) => Ok(x),
             _ => self.reject(format!("{name} must be a number, not None")),
+        }
+    }
+
+    /// Returns a number that may be omitted.
+    pub fn optional_number(&self, name: &str) -> Option<f64> {
+        match self.value(name) {
+            Some(&ArgValue::Number(x)) => Some(x),
+            _ => None,
         }
     }
 

@@ -152,6 +152,16 @@ impl OpParam {
         }
     }
 
+    /// Returns an optional number parameter.
+    pub const fn optional_number(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: OpParamKind::Number,
+            about,
+            default: Some(DefaultValue::Nothing),
+        }
+    }
+
     /// Returns an integer parameter with a default.
     pub const fn integer(name: &'static str, default: i64, about: &'static str) -> Self {
         Self {
@@ -221,6 +231,7 @@ impl OpParam {
         let ty = match (self.kind, self.default) {
             (OpParamKind::Tensor, None) => "Tensor",
             (OpParamKind::Tensor, Some(_)) => "Tensor?",
+            (OpParamKind::Number, Some(DefaultValue::Nothing)) => "float?",
             (OpParamKind::Number, _) => "float",
             (OpParamKind::Integer, _) => "int",
             // Symbolic, because they are extents that a torch trace may keep dynamic.

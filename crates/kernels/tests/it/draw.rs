@@ -69,6 +69,8 @@ fn extents_include_1_odd_and_huge_ones() {
         ("nvfp4-dual-gemm", "m"),
         ("nvfp4-linear", "m"),
         ("ms-deform-attn", "num_query"),
+        ("attention", "queries"),
+        ("attention", "keys"),
     ] {
         let family = registry().into_iter().find(|f| f.name() == family).unwrap();
         let drawn = problems(family);

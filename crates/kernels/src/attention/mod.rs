@@ -1,0 +1,132 @@
+//! Attention forward: `O = softmax(scale · Q Kᵀ) V` for every batch and head.
+//!
+//! A CTA computes a tile of queries. One role loads Q once, and K and V block by block, from the last
+//! visible block to the first: only the first blocks of this order have masked scores, so that the loop
+//! over the others has no mask. Each consumer has 64 queries, whose scores, probabilities and output stay
+//! in its registers.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`problem`] | extents, masks, strides, tensors |
+//! | [`config`] | schedule, tile, stages |
+//! | `schedule` | one file per schedule |
+//! | `context` | parameters, rings, the load role, masks, the epilogue |
+//! | `softmax` | the running maximum and sum |
+//! | `work` | the order of tiles |
+//! | `call` | the Python op |
+//! | `plan` | the launch |
+//! | `draw_problem` | random problems |
+//! | `reference` | the float64 reference |
+//! | `table` | the test table |
+
+mod call;
+pub mod config;
+mod context;
+mod draw_problem;
+mod plan;
+pub mod problem;
+mod reference;
+mod schedule;
+mod softmax;
+mod table;
+mod work;
+
+pub use config::{Choice, Config, Schedule};
+pub use problem::{Corner, ElementType, Problem, Strides};
+
+use warpline_family::Op;
+use warpline_family::error::FamilyError;
+use warpline_family::family::{DeviceKind, Family, TestCase};
+use warpline_family::numbers::Random;
+use warpline_family::plan::Plan;
+use warpline_family::tensor::{HostTensor, TensorSpec};
+use warpline_ir::Target;
+
+/// The family.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attention;
+
+impl Family for Attention {
+    type Problem = Problem;
+    type Choice = Choice;
+    type Config = Config;
+
+    const NAME: &'static str = "attention";
+    const ABOUT: &'static str = "O = softmax(scale · Q Kᵀ) V, attention forward";
+
+    fn default_problem(device: DeviceKind) -> Problem {
+        match device {
+            DeviceKind::Cpu => Problem::new(1, 2, [256, 384], 64),
+            DeviceKind::Gpu => Problem::new(2, 16, [8192, 8192], 128),
+        }
+    }
+
+    fn check(p: &Problem) -> Result<(), FamilyError> {
+        p.check()
+    }
+
+    fn draw_problem(random: &mut Random) -> Problem {
+        draw_problem::draw(random)
+    }
+
+    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        Config::select(p, choice, target)
+    }
+
+    fn choices(p: &Problem) -> Vec<Choice> {
+        config::choices(p)
+    }
+
+    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
+        plan::plan(p, c, target)
+    }
+
+    fn flops(p: &Problem) -> f64 {
+        p.flops()
+    }
+
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        p.inputs()
+    }
+
+    fn outputs(p: &Problem) -> Vec<TensorSpec> {
+        p.outputs()
+    }
+
+    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        reference::reference(p, inputs)
+    }
+
+    fn ops() -> Vec<Op<Self>> {
+        vec![Op {
+            signature: call::signature(),
+            problem: call::problem_of_call,
+            args: call::args,
+        }]
+    }
+
+    fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
+        let kv_heads = p.kv_heads().min(2);
+        let group = p.heads / p.kv_heads().max(1);
+        let small = Problem {
+            heads: kv_heads * group.min(4),
+            kv_heads: Some(kv_heads),
+            causal: p.causal,
+            corner: p.corner,
+            dtype: p.dtype,
+            scale: p.scale,
+            lse: p.lse,
+            ..Problem::new(
+                p.batch.min(2),
+                p.heads,
+                [p.queries.min(300), p.keys.min(700)],
+                p.dim,
+            )
+        };
+        (small != *p).then_some((small, *config))
+    }
+
+    fn cases() -> Vec<TestCase<Problem, Choice>> {
+        table::cases()
+    }
+}

@@ -1,0 +1,67 @@
+//! Online softmax: the running maximum and sum of each row.
+//!
+//! With `m` the maximum of all scores so far, the sum of exponentials and the accumulated values are
+//! relative to `m`. A block with a larger maximum `m'` scales both by `2^(scale · (m − m'))`. Scores are
+//! multiplied by `scale`, which includes log₂ e, inside of the argument of exp2: one FMA per score.
+
+use warpline_ir::builder::*;
+
+/// The maximum, and each lane's part of the sum, of every row.
+pub(super) struct RunningSoftmax {
+    pub(super) max: RowVector,
+    pub(super) sum: RowVector,
+}
+
+/// Returns the maximum as the subtrahend of scores: 0 for a row without a visible key, whose maximum is
+/// −∞.
+fn finite(max: &RowVector) -> RowVector {
+    max.map(|m| select(m.eq(f32::NEG_INFINITY), 0.0f32, m))
+}
+
+/// Returns the probabilities of scores, relative to their maximum.
+fn probabilities(scores: Frag, max: &RowVector, scale: Reg<f32>) -> Frag {
+    let subtrahend = finite(max).map(|m| m * scale);
+    scores.zip_rows(&subtrahend, |s, m| exp2(s.fma(scale, -m)))
+}
+
+/// Returns the sum of each row within a lane.
+fn lane_sums(p: &Frag) -> RowVector {
+    p.row_reduce_partial(|x, y| x + y)
+}
+
+impl RunningSoftmax {
+    /// Starts with the scores of the first block; returns their probabilities.
+    #[track_caller]
+    pub(super) fn start(scores: Frag, scale: Reg<f32>) -> (Self, Frag) {
+        let max = scores.row_max();
+        let p = probabilities(scores, &max, scale);
+        let sum = lane_sums(&p);
+        (Self { max, sum }, p)
+    }
+
+    /// Adds the scores of a block; returns their probabilities, and the factor of what was accumulated
+    /// before.
+    #[track_caller]
+    pub(super) fn add(self, scores: Frag, scale: Reg<f32>) -> (Self, Frag, RowVector) {
+        let max = self.max.zip(&scores.row_max(), |x, y| x.max(y));
+        let correction = self
+            .max
+            .zip(&finite(&max), |old, new| exp2((old - new) * scale));
+        let p = probabilities(scores, &max, scale);
+        let sum = self.sum.zip(&correction, |sum, by| sum * by);
+        let sum = sum.zip(&lane_sums(&p), |x, y| x + y);
+        (Self { max, sum }, p, correction)
+    }
+
+    /// Returns the factor of the accumulated values, and the logarithm of the sum of exponentials. A row
+    /// without a visible key has 0 and −∞.
+    #[track_caller]
+    pub(super) fn finish(self, scale: Reg<f32>) -> (RowVector, RowVector) {
+        let sum = self.sum.reduce_lanes(|x, y| x + y);
+        let factor = sum.map(|sum| select(sum.eq(0.0f32), 0.0f32, recip(sum)));
+        let log = finite(&self.max).zip(&sum, |max, sum| {
+            max.fma(scale, log2(sum)) * std::f32::consts::LN_2
+        });
+        (factor, log)
+    }
+}

@@ -1,0 +1,84 @@
+//! The test table: small problems that reach every path.
+
+use super::config::{Choice, Schedule};
+use super::problem::{Corner, ElementType, Problem, Strides};
+use warpline_family::family::TestCase;
+
+/// Returns the cases.
+pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
+    let mut cases = Vec::new();
+    let mut add = |problem: Problem, choice: Choice| cases.push(TestCase { problem, choice });
+    let with = |schedule: Schedule, consumers: u32| Choice {
+        schedule: Some(schedule),
+        consumers: Some(consumers),
+        ..Choice::default()
+    };
+    let causal = |problem: Problem| Problem {
+        causal: true,
+        lse: true,
+        ..problem
+    };
+    for schedule in [Schedule::PingPong, Schedule::Cooperative] {
+        // 1, S, S + 1 and 2 S + 1 blocks of keys, and a part of one.
+        for keys in [1, 100, 128, 256, 384, 600] {
+            let problem = Problem::new(1, 1, [130, keys], 64);
+            add(problem.clone(), with(schedule, 2));
+            add(causal(problem), with(schedule, 2));
+        }
+        // More queries than keys: the first ones see nothing.
+        for [queries, keys] in [[200, 40], [500, 130], [1, 1], [64, 300], [300, 0]] {
+            add(
+                causal(Problem::new(1, 2, [queries, keys], 128)),
+                with(schedule, 2),
+            );
+        }
+        for consumers in [1, 3] {
+            let problem = Problem {
+                kv_heads: Some(2),
+                dtype: ElementType::F16,
+                ..Problem::new(2, 4, [200, 333], 64)
+            };
+            add(problem.clone(), with(schedule, consumers));
+            add(causal(problem), with(schedule, consumers));
+        }
+    }
+    add(
+        Problem {
+            corner: Corner::TopLeft,
+            ..causal(Problem::new(1, 2, [200, 333], 64))
+        },
+        Choice::default(),
+    );
+    // Heads before rows, rows with padding, one head of K and V for all.
+    let strided = Problem {
+        kv_heads: Some(1),
+        q_strides: Some(Strides {
+            row: 136,
+            head: 136 * 150,
+            batch: 136 * 150 * 3 + 8,
+        }),
+        v_strides: Some(Strides {
+            row: 256,
+            head: 8,
+            batch: 256 * 200,
+        }),
+        o_strides: Some(Strides {
+            row: 128,
+            head: 128 * 150,
+            batch: 128 * 450,
+        }),
+        scale: Some(0.5),
+        ..Problem::new(2, 3, [150, 190], 128)
+    };
+    add(strided.clone(), Choice::default());
+    add(causal(strided), Choice::default());
+    add(Problem::new(1, 1, [0, 5], 64), Choice::default());
+    add(Problem::new(1, 1, [5, 0], 64), Choice::default());
+    let narrow = Choice {
+        tile_keys: Some(80),
+        stages: Some(3),
+        ..Choice::default()
+    };
+    add(causal(Problem::new(1, 1, [150, 500], 64)), narrow);
+    cases
+}
