@@ -71,6 +71,7 @@ CALLS: dict[str, tuple[Callable[..., np.ndarray], list[np.ndarray]]] = {
             random((1, 3, 2, 1, 4), seed=2),
         ],
     ),
+    "attention": (warpline.attention, [random((1, 5, 2, 64), np.float16, seed) for seed in (1, 2, 3)]),
 }
 
 every_op = pytest.mark.parametrize("op", CALLS)

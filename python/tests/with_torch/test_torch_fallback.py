@@ -82,6 +82,11 @@ def gated(x, gate, up):
     return F.silu(x @ gate.T) * (x @ up.T)
 
 
+def attended(q, k, v, **options):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options).transpose(1, 2)
+
+
 def calls(dtype):
     """Yields ops, references and arguments."""
     row = (7,)
@@ -102,6 +107,14 @@ def calls(dtype):
     for op in (attend, attend_tensors):
         locations, weights = draw(2, 3, 2, 1, 4, 2, dtype=dtype).sigmoid(), draw(2, 3, 2, 1, 4, dtype=dtype)
         yield op, sampled, [draw(2, 6, 2, 8, dtype=dtype), locations, weights]
+    for dim in (64, 12):
+        q, k, v = draw(2, 5, 4, dim, dtype=dtype), *(draw(2, 7, 2, dim, dtype=dtype, seed=s) for s in (4, 5))
+        yield warpline.attention, attended, [q, k, v]
+        yield (
+            lambda q, k, v, **o: warpline.attention(q, k, v, causal=True, scale=0.2, **o),
+            lambda q, k, v: attended(q, k, v, scale=0.2, attn_mask=torch.ones(5, 7, dtype=torch.bool, device=DEVICE).tril(2)),
+            [q, k, v],
+        )
 
 
 class Test(unittest.TestCase):

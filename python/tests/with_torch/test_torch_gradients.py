@@ -242,6 +242,34 @@ class Gemms(Test):
         self.assertEqual(caught.exception.code, "no-grad")
 
 
+class Attention(Test):
+    """attention."""
+
+    def test_queries_keys_and_values(self):
+        for dtype in HALVES:
+            q, k, v = draw(2, 5, 4, 64, dtype=dtype), *(draw(2, 7, 2, 64, dtype=dtype, seed=s) for s in (2, 3))
+            self.check(warpline.attention, lambda q, k, v: attended(q, k, v), [q, k, v])
+            self.check(
+                lambda q, k, v: warpline.attention(q, k, v, causal=True, scale=0.2),
+                lambda q, k, v: attended(q, k, v, scale=0.2, visible=torch.ones(5, 7, device=DEVICE).tril(2)),
+                [q, k, v],
+            )
+
+    def test_rows_without_a_visible_key(self):
+        q, k, v = (draw(1, n, 1, 64, dtype=torch.bfloat16, seed=n).requires_grad_() for n in (5, 3, 3))
+        grads = torch.autograd.grad(warpline.attention(q, k, v, causal=True).float().square().sum(), (q, k, v))
+        self.assertFalse(grads[0][:, :2].any())
+        self.assertTrue(all(g.isfinite().all() for g in grads))
+
+
+def attended(q, k, v, scale=0.125, visible=None):
+    """Attention by its definition."""
+    q, k, v = q.transpose(1, 2), *(x.transpose(1, 2).repeat_interleave(2, 1) for x in (k, v))
+    scores = q @ k.mT * scale
+    scores = scores if visible is None else scores.masked_fill(visible == 0, -torch.inf)
+    return (scores.softmax(-1) @ v).transpose(1, 2)
+
+
 class Deformable(Test):
     """ms_deform_attn."""
 
@@ -295,6 +323,7 @@ class Float64(unittest.TestCase):
             (warpline.layer_norm, (x, w, b)),
             (warpline.rms_norm, (x, w)),
             (warpline.matmul, (x, leaf(6, 3))),
+            (warpline.attention, (leaf(1, 3, 2, 4), leaf(1, 5, 1, 4), leaf(1, 5, 1, 4, seed=3), True)),
             (warpline.linear, (x, leaf(3, 6), leaf(3), "gelu-erf", leaf(2, 3, seed=5))),
             (warpline.swiglu, (x, leaf(3, 6), leaf(3, 6, seed=4))),
             (warpline.dual_gemm, (x, leaf(6, 6), None, "sigmoid")),

@@ -1,0 +1,158 @@
+"""Attention on NumPy arrays: values, masks, heads, layouts, special values, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from conftest import random
+
+import warpline
+
+#: The relative error of the probabilities and of the output, by type.
+EPS = {np.float16: 2.0**-11, ml_dtypes.bfloat16: 2.0**-8}
+
+
+def draw(
+    queries: int, keys: int, heads: int = 2, kv_heads: int = 2, dim: int = 64, batch: int = 2, dtype: Any = np.float16
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns Q, K and V."""
+    return (
+        random((batch, queries, heads, dim), dtype, 1),
+        random((batch, keys, kv_heads, dim), dtype, 2),
+        random((batch, keys, kv_heads, dim), dtype, 3),
+    )
+
+
+def reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False, scale: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns O in float64, and the same sum with the absolute values of V."""
+    q, k, v = (x.astype(np.float64).swapaxes(1, 2) for x in (q, k, v))
+    k, v = (np.repeat(x, q.shape[1] // max(k.shape[1], 1), axis=1) for x in (k, v))
+    scores = q @ k.swapaxes(2, 3) * (q.shape[3] ** -0.5 if scale is None else scale)
+    queries, keys = scores.shape[2:]
+    visible = np.tri(queries, keys, keys - queries, dtype=bool) if causal else np.ones((queries, keys), bool)
+    scores = np.where(visible, scores, -np.inf)
+    largest = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    exp = np.exp(scores - np.where(np.isneginf(largest), 0, largest))
+    total = exp.sum(axis=3, keepdims=True)
+    p = exp / np.where(total == 0, 1, total)
+    return (p @ v).swapaxes(1, 2), (p @ np.abs(v)).swapaxes(1, 2)
+
+
+def check(q: np.ndarray, k: np.ndarray, v: np.ndarray, **options: Any) -> None:
+    """Asserts that a call is within the rounding of P and O, and that four times the bound would fail."""
+    o = warpline.attention(q, k, v, **options)
+    expected, scale = reference(q, k, v, **options)
+    assert (o.dtype, o.shape) == (q.dtype, expected.shape)
+    bound = 2 * EPS[q.dtype.type] * scale + 1e-6
+    assert (np.abs(o.astype(np.float64) - expected) <= bound).all()
+    worse = (expected + 4 * bound).astype(q.dtype).astype(np.float64)
+    assert (np.abs(worse - expected) > bound).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("dim", [64, 128])
+def test_values(dim: int, dtype: Any, causal: bool) -> None:
+    check(*draw(70, 140, dim=dim, dtype=dtype), causal=causal)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 300), (200, 1), (65, 129), (300, 100)])
+def test_lengths(queries: int, keys: int) -> None:
+    for causal in (False, True):
+        check(*draw(queries, keys, batch=1), causal=causal)
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(6, 2), (4, 1), (5, 5)])
+def test_heads_share_keys(heads: int, kv_heads: int) -> None:
+    check(*draw(33, 40, heads, kv_heads), causal=True)
+
+
+def test_scale() -> None:
+    q, k, v = draw(20, 30)
+    check(q, k, v, scale=0.5)
+    assert np.array_equal(warpline.attention(q, k, v, scale=0.125), warpline.attention(q, k, v))
+
+
+def test_rows_without_a_visible_key_are_zero() -> None:
+    q, k, v = draw(50, 20)
+    assert not warpline.attention(q, k, v, causal=True)[:, :30].any()
+    assert not warpline.attention(q, k[:, :0], v[:, :0]).any()
+
+
+def test_empty_tensors() -> None:
+    q, k, v = draw(5, 7)
+    assert warpline.attention(q[:0], k[:0], v[:0]).shape == (0, 5, 2, 64)
+    assert warpline.attention(q[:, :0], k, v).shape == (2, 0, 2, 64)
+    assert warpline.attention(q[:, :, :0], k[:, :, :0], v[:, :, :0]).shape == (2, 5, 0, 64)
+
+
+def test_nan_and_infinity_stay_in_their_rows() -> None:
+    q, k, v = draw(40, 50, heads=1, kv_heads=1, batch=1)
+    q[0, 3, 0, 5], q[0, 7, 0, 0] = np.nan, np.inf
+    o = warpline.attention(q, k, v)[0, :, 0]
+    # ∞ times keys of both signs is a row of ∞ and -∞, whose softmax is NaN.
+    is_nan = np.isnan(o.astype(np.float32))
+    assert is_nan[[3, 7]].all() and is_nan.sum() == 2 * 64
+    v[0, 49, 0, 1] = np.inf
+    assert np.isinf(warpline.attention(q[:, :3], k, v)[0, :, 0, 1].astype(np.float32)).all()
+
+
+def test_scores_of_minus_infinity_count_as_masked() -> None:
+    q, k, v = (np.ones((1, 4, 1, 64), np.float16) for _ in range(3))
+    k[0, 1:] = -np.inf
+    v[0, 1:] = 7
+    assert (warpline.attention(q, k, v) == 1).all()
+    k[0] = -np.inf
+    assert not warpline.attention(q, k, v).any()
+
+
+def test_large_scores_do_not_overflow() -> None:
+    q, k, v = draw(30, 40)
+    check(q * np.float16(12), k * np.float16(12), v)
+
+
+def test_heads_may_come_before_rows() -> None:
+    q, k, v = draw(33, 40)
+    moved = [np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) for x in (q, k, v)]
+    assert np.array_equal(warpline.attention(*moved), warpline.attention(q, k, v))
+
+
+def test_keys_of_one_head_may_be_expanded() -> None:
+    q, k, v = draw(33, 40, 4, 1)
+    expanded = [np.broadcast_to(x, (2, 40, 4, 64)) for x in (k, v)]
+    expected = warpline.attention(q, k, v)
+    assert np.array_equal(warpline.attention(q, *expanded), expected)
+    assert np.array_equal(warpline.attention(q, k.repeat(4, axis=2), expanded[1]), expected)
+
+
+def rejected(*args: Any, **options: Any) -> str:
+    """Returns the message of a rejected call."""
+    with pytest.raises(warpline.Error) as caught:
+        warpline.attention(*args, **options)
+    return str(caught.value)
+
+
+def test_bad_input() -> None:
+    q, k, v = draw(5, 7, 4, 2)
+    assert "heads of q must be a multiple of those of k" in rejected(q[:, :, :3], k, v)
+    assert "k must be [2, Sk, Hk, 64]" in rejected(q, k[:1], v[:1])
+    assert "k must be [2, Sk, Hk, 64]" in rejected(q, k[..., :32], v)
+    assert "v must be [2, 7, 2, D]" in rejected(q, k, v[:, :6])
+    assert "q must have 4 dimensions [B, S, H, D], not 3" in rejected(q[0], k, v)
+    assert "k must be f16 like q, not bf16" in rejected(q, k.astype(ml_dtypes.bfloat16), v)
+    assert "q must be f16 or bf16, not i32" in rejected(*(x.astype(np.int32) for x in (q, k, v)))
+    assert "scale must be a number" in rejected(q, k, v, scale="0.5")
+    assert "scale must be a number, not NaN" in rejected(q, k, v, scale=float("nan"))
+
+
+def test_unsupported_input() -> None:
+    q, k, v = draw(5, 7)
+    assert "rows of q must have 64 or 128 elements, not 80" in rejected(*draw(5, 7, dim=80))
+    assert "rows of v must have 64 elements like those of q, not 32" in rejected(q, k, v[..., :32])
+    assert "q must be f16 or bf16, not f32" in rejected(*(x.astype(np.float32) for x in (q, k, v)))
+    assert "scale must be positive and finite, not -1" in rejected(q, k, v, scale=-1)
