@@ -223,6 +223,7 @@ def attention(
     v: _A,
     causal: bool = False,
     scale: float | None = None,
+    batch_invariant: bool = False,
     *,
     out: _A | None = None,
     simulate: bool = False,

@@ -2,6 +2,7 @@
 
 use super::config::Choice;
 use super::problem::{DIMS, ElementType, PITCH_BYTES, Problem, Strides};
+use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
 use warpline_ir::DType;
@@ -9,7 +10,7 @@ use warpline_ir::DType;
 /// The dimensions of Q, K, V and O.
 const SHAPE: &str = "[B, S, H, D]";
 
-/// Returns the signature `attention(q, k, v, causal, scale)`.
+/// Returns the signature `attention(q, k, v, causal, scale, batch_invariant)`.
 pub(super) fn signature() -> Signature {
     Signature {
         name: "attention",
@@ -30,6 +31,7 @@ pub(super) fn signature() -> Signature {
                 "scale",
                 "The factor of the scores, a positive number; 1/√D if omitted.",
             ),
+            BATCH_INVARIANT,
         ],
         outputs: vec![OpOutput {
             name: "o",
@@ -55,6 +57,7 @@ pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
         ArgValue::Flag(p.causal),
         p.scale
             .map_or(ArgValue::None, |scale| ArgValue::Number(scale.into())),
+        ArgValue::Flag(false),
     ]
 }
 
@@ -138,7 +141,11 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     problem.k_strides = found(1);
     problem.v_strides = found(2);
     problem.o_strides = found(3);
-    Ok((problem, Choice::default()))
+    let choice = Choice {
+        batch_invariant: call.flag("batch_invariant").then_some(true),
+        ..Choice::default()
+    };
+    Ok((problem, choice))
 }
 
 /// Returns the element type of a call, unless no kernel supports it.

@@ -5,7 +5,7 @@ use super::schedule;
 use crate::roles::{RegisterBudget, RoleRegisters, check_registers};
 use warpline_family::error::FamilyError;
 use warpline_family::resources::resources;
-use warpline_family::{config, keywords};
+use warpline_family::{fields, keywords};
 use warpline_ir::Target;
 
 keywords! {
@@ -18,22 +18,50 @@ keywords! {
     }
 }
 
-config! {
-    /// The complete set of tuning parameters.
-    #[derive(Copy, Eq, Hash)]
-    pub struct Config {
-        /// Order of the products and the softmax of a consumer
-        pub schedule: Schedule,
-        /// Warpgroups that compute, with 64 queries each
-        pub consumers: u32,
-        /// Keys of a block
-        pub tile_keys: u32,
-        /// Blocks of keys, and of values, in flight
-        pub stages: u32,
-    }
+fields! {
     /// The tuning parameters that the caller fixes.
-    pub struct Choice;
+    #[derive(Default)]
+    pub struct Choice {
+        /// Order of the products and the softmax of a consumer
+        pub schedule: Option<Schedule>,
+        /// Warpgroups that compute, with 64 queries each
+        pub consumers: Option<u32>,
+        /// Keys of a block
+        pub tile_keys: Option<u32>,
+        /// Blocks of keys, and of values, in flight
+        pub stages: Option<u32>,
+        /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
+        pub batch_invariant: Option<bool>,
+    }
 }
+
+/// The complete set of tuning parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Config {
+    /// Order of the products and the softmax of a consumer.
+    pub schedule: Schedule,
+    /// Warpgroups that compute, with 64 queries each.
+    pub consumers: u32,
+    /// Keys of a block.
+    pub tile_keys: u32,
+    /// Blocks of keys, and of values, in flight.
+    pub stages: u32,
+}
+
+impl From<&Config> for Choice {
+    fn from(c: &Config) -> Self {
+        Self {
+            schedule: Some(c.schedule),
+            consumers: Some(c.consumers),
+            tile_keys: Some(c.tile_keys),
+            stages: Some(c.stages),
+            batch_invariant: None,
+        }
+    }
+}
+
+/// The maximum number of consumers.
+const MAX_CONSUMERS: u32 = 3;
 
 impl Config {
     /// Returns the queries of a tile.
@@ -57,11 +85,7 @@ impl Config {
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
-        let consumers = choice.consumers.unwrap_or(match p.dim {
-            _ if p.queries <= 64 => 1,
-            ..=64 if p.queries > 128 => 3,
-            _ => 2,
-        });
+        let consumers = choice.consumers.unwrap_or(consumers(p.dim, p.queries));
         let class = p.class();
         let mut config = Self {
             schedule: choice.schedule.unwrap_or(Schedule::PingPong),
@@ -95,9 +119,9 @@ impl Config {
 
     fn check(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Config(text));
-        if !(1..=3).contains(&self.consumers) {
+        if !(1..=MAX_CONSUMERS).contains(&self.consumers) {
             return reject(format!(
-                "--consumers is {}; it must be 1 to 3",
+                "--consumers is {}; it must be 1 to {MAX_CONSUMERS}",
                 self.consumers
             ));
         }
@@ -146,6 +170,43 @@ impl Config {
     }
 }
 
+/// Returns the keys of a block: 128, or the most whose registers suffice.
+fn tile_keys(class: &Class, schedule: Schedule, consumers: u32) -> u32 {
+    let fits = |&tile_keys: &u32| {
+        let config = Config {
+            schedule,
+            consumers,
+            tile_keys,
+            stages: 2,
+        };
+        config.needed_registers(class) <= config.registers().math
+    };
+    (64..=128).rev().step_by(16).find(fits).unwrap_or(64)
+}
+
+/// Returns the number of consumers.
+fn consumers(dim: u32, queries: u32) -> u32 {
+    match dim {
+        _ if queries <= 64 => 1,
+        ..=64 if queries > 128 => 3,
+        _ => 2,
+    }
+}
+
+/// Returns the choice with the keys of a block fixed, for batch invariance: the bits of a query depend
+/// on nothing else of the config. The most consumers have the fewest registers.
+pub(super) fn fixed_choice(p: &Problem, choice: &Choice) -> Choice {
+    let consumers = choice.consumers.unwrap_or(consumers(p.dim, u32::MAX));
+    let keys = || tile_keys(&p.class(), Schedule::PingPong, consumers);
+    Choice {
+        tile_keys: match choice.batch_invariant {
+            Some(true) => Some(choice.tile_keys.unwrap_or_else(keys)),
+            _ => choice.tile_keys,
+        },
+        ..choice.clone()
+    }
+}
+
 /// Returns the choices that autotuning completes, the heuristic's first.
 pub(super) fn choices(p: &Problem) -> Vec<Choice> {
     let mut all = vec![Choice::default()];
@@ -161,6 +222,7 @@ pub(super) fn choices(p: &Problem) -> Vec<Choice> {
                     consumers: Some(consumers),
                     tile_keys: Some(tile_keys),
                     stages: Some(stages),
+                    batch_invariant: None,
                 });
             }
         }

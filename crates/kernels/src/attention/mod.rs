@@ -73,6 +73,10 @@ impl Family for Attention {
         Config::select(p, choice, target)
     }
 
+    fn fixed_choice(p: &Problem, choice: &Choice, _: &Target) -> Result<Choice, FamilyError> {
+        Ok(config::fixed_choice(p, choice))
+    }
+
     fn choices(p: &Problem) -> Vec<Choice> {
         config::choices(p)
     }

@@ -28,7 +28,7 @@ fn noise(elements: u64, seed: u64) -> Vec<u8> {
 type Input = (&'static str, bool, &'static [u64]);
 
 /// Returns the bytes of the output of the first `rows` rows, or those of one row.
-fn output(op: &str, inputs: &[Input], cols: u64, rows: std::ops::Range<usize>) -> Vec<u8> {
+fn output(op: &str, inputs: &[Input], row: &[u64], rows: std::ops::Range<usize>) -> Vec<u8> {
     let (first, rows) = (rows.start as u64, rows.len() as u64);
     let mut call = Call::new(op).unwrap();
     call = call.value("batch_invariant", true).unwrap();
@@ -46,7 +46,8 @@ fn output(op: &str, inputs: &[Input], cols: u64, rows: std::ops::Range<usize>) -
         call = call.tensor(name, view).unwrap();
         bytes.push(all);
     }
-    let call = call.out(TensorView::dense(DType::Bf16, &[rows, cols], 0));
+    let shape = [&[rows], row].concat();
+    let call = call.out(TensorView::dense(DType::Bf16, &shape, 0));
     let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let mut outputs = call.simulate(&bytes, &RunOptions::default()).unwrap();
     outputs.remove(0)
@@ -54,13 +55,13 @@ fn output(op: &str, inputs: &[Input], cols: u64, rows: std::ops::Range<usize>) -
 
 /// Compares the rows of every size, and single rows, with the same rows of the largest batch.
 #[track_caller]
-fn check(op: &str, inputs: &[Input], cols: u64) {
-    let full = output(op, inputs, cols, 0..MAX);
-    let row_bytes = 2 * cols as usize;
+fn check(op: &str, inputs: &[Input], row: &[u64]) {
+    let full = output(op, inputs, row, 0..MAX);
+    let row_bytes = 2 * row.iter().product::<u64>() as usize;
     let sizes = SIZES.map(|size| 0..size);
     for rows in sizes.into_iter().chain([33..34, MAX - 1..MAX]) {
         let expected = &full[rows.start * row_bytes..rows.end * row_bytes];
-        let found = output(op, inputs, cols, rows.clone());
+        let found = output(op, inputs, row, rows.clone());
         assert!(found == expected, "{op}: rows {rows:?} of {MAX}");
     }
 }
@@ -72,7 +73,7 @@ fn rows_of_a_linear_layer_do_not_depend_on_the_batch() {
         ("weight", false, &[N, K]),
         ("bias", false, &[N]),
     ];
-    check("linear", &inputs, N);
+    check("linear", &inputs, &[N]);
 }
 
 #[test]
@@ -82,15 +83,26 @@ fn rows_of_a_gated_gemm_do_not_depend_on_the_batch() {
         ("w_gate", false, &[N, K]),
         ("w_up", false, &[N, K]),
     ];
-    check("swiglu", &inputs, N);
+    check("swiglu", &inputs, &[N]);
 }
 
 #[test]
 fn rows_of_softmax_and_norms_do_not_depend_on_the_batch() {
-    check("softmax", &[("x", true, &[777])], 777);
+    check("softmax", &[("x", true, &[777])], &[777]);
     let norm: [Input; 2] = [("x", true, &[1000]), ("weight", false, &[1000])];
-    check("rms_norm", &norm, 1000);
-    check("layer_norm", &norm, 1000);
+    check("rms_norm", &norm, &[1000]);
+    check("layer_norm", &norm, &[1000]);
+}
+
+#[test]
+fn batches_of_attention_do_not_depend_on_each_other() {
+    let keys: &[u64] = &[5, 1, 64];
+    let inputs: [Input; 3] = [
+        ("q", true, &[3, 2, 64]),
+        ("k", true, keys),
+        ("v", true, keys),
+    ];
+    check("attention", &inputs, &[3, 2, 64]);
 }
 
 /// Returns the config of a linear layer with `m` rows.
@@ -129,20 +141,26 @@ fn k_is_divided_only_without_the_option() {
 
 #[test]
 fn the_division_of_a_row_does_not_depend_on_the_rows() {
-    let families = ["softmax", "layer-norm", "rms-norm", "ms-deform-attn"];
+    let families = [
+        "softmax",
+        "layer-norm",
+        "rms-norm",
+        "ms-deform-attn",
+        "attention",
+    ];
     let config = |name: &str, rows: &str| {
         let family = *registry().iter().find(|f| f.name() == name).unwrap();
-        let field = if name == "ms-deform-attn" {
-            "num_query"
-        } else {
-            "rows"
+        let field = match name {
+            "ms-deform-attn" => "num_query",
+            "attention" => "queries",
+            _ => "rows",
         };
         let request = Request::default().with(field, rows.to_owned());
         let request = request.with("batch_invariant", "true".to_owned());
         let target = Device::cpu().target();
         let work = family.workload(&request, DeviceKind::Cpu, None, &target);
         let mut config = work.unwrap().config();
-        for grid in ["ctas", "parts", "work_split", "stages"] {
+        for grid in ["ctas", "parts", "work_split", "stages", "consumers"] {
             config.as_object_mut().unwrap().remove(grid);
         }
         config

@@ -1,6 +1,7 @@
 //! The declared bounds of shipped kernels hold for valid problems at the edges of their extents; one
 //! file per family.
 
+mod attention;
 mod dual_gemm;
 mod gemm;
 mod ms_deform_attn;
