@@ -1,6 +1,6 @@
 //! The config: schedule, tile, stages and registers.
 
-use super::problem::{Class, Problem};
+use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
 use crate::roles::{RegisterBudget, RoleRegisters, check_registers};
 use warpline_family::error::FamilyError;
@@ -18,18 +18,34 @@ keywords! {
     }
 }
 
+keywords! {
+    /// How CTAs take tiles of queries.
+    pub enum TileAssignment {
+        /// A CTA for each tile
+        One = "one",
+        /// A CTA for each SM, with every n-th tile
+        Static = "static",
+        /// A CTA for each SM; tiles come from a work queue
+        Queue = "queue",
+    }
+}
+
 fields! {
     /// The tuning parameters that the caller fixes.
     #[derive(Default)]
     pub struct Choice {
         /// Order of the products and the softmax of a consumer
         pub schedule: Option<Schedule>,
+        /// How CTAs take tiles of queries
+        pub tiles: Option<TileAssignment>,
         /// Warpgroups that compute, with 64 queries each
         pub consumers: Option<u32>,
         /// Keys of a block
         pub tile_keys: Option<u32>,
         /// Blocks of keys, and of values, in flight
         pub stages: Option<u32>,
+        /// Tiles of queries in flight
+        pub q_stages: Option<u32>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
     }
@@ -40,21 +56,27 @@ fields! {
 pub struct Config {
     /// Order of the products and the softmax of a consumer.
     pub schedule: Schedule,
+    /// How CTAs take tiles of queries.
+    pub tiles: TileAssignment,
     /// Warpgroups that compute, with 64 queries each.
     pub consumers: u32,
     /// Keys of a block.
     pub tile_keys: u32,
     /// Blocks of keys, and of values, in flight.
     pub stages: u32,
+    /// Tiles of queries in flight.
+    pub q_stages: u32,
 }
 
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
         Self {
             schedule: Some(c.schedule),
+            tiles: Some(c.tiles),
             consumers: Some(c.consumers),
             tile_keys: Some(c.tile_keys),
             stages: Some(c.stages),
+            q_stages: Some(c.q_stages),
             batch_invariant: None,
         }
     }
@@ -72,8 +94,7 @@ impl Config {
     /// Returns the registers of a thread: an SM has 64 Ki.
     pub(super) fn registers(&self) -> RegisterBudget {
         let (load, math) = match self.consumers {
-            1 => (24, 240),
-            2 => (24, 240),
+            ..=2 => (24, 240),
             _ => (32, 160),
         };
         RegisterBudget { load, math }
@@ -87,21 +108,40 @@ impl Config {
     ) -> Result<Self, FamilyError> {
         let consumers = choice.consumers.unwrap_or(consumers(p.dim, p.queries));
         let class = p.class();
-        let mut config = Self {
-            schedule: choice.schedule.unwrap_or(Schedule::PingPong),
+        let schedule = choice.schedule.unwrap_or(Schedule::PingPong);
+        let tiles = choice.tiles.unwrap_or(TileAssignment::One);
+        let config = Self {
+            schedule,
+            tiles,
             consumers,
-            tile_keys: 128,
+            tile_keys: choice.tile_keys.unwrap_or(0),
             stages: choice.stages.unwrap_or(2),
+            q_stages: choice.q_stages.unwrap_or(1),
         };
-        config.tile_keys = choice.tile_keys.unwrap_or_else(|| {
-            while config.tile_keys > 64 && config.needed_registers(&class) > config.registers().math
-            {
-                config.tile_keys -= 16;
-            }
-            config.tile_keys
-        });
+        let config = match choice.tile_keys {
+            Some(_) => config,
+            None => config.with_most_keys(&class),
+        };
         config.check(&class, target)?;
+        // The next Q is loaded ahead if its slot fits.
+        if tiles != TileAssignment::One && choice.q_stages.is_none() {
+            let prefetching = Self {
+                q_stages: 2,
+                ..config
+            };
+            if prefetching.check(&class, target).is_ok() {
+                return Ok(prefetching);
+            }
+        }
         Ok(config)
+    }
+
+    /// Returns the config with blocks of 128 keys, or the most whose registers suffice.
+    fn with_most_keys(self, class: &Class) -> Self {
+        let with = |tile_keys| Self { tile_keys, ..self };
+        let fits = |c: &Self| c.needed_registers(class) <= c.registers().math;
+        let mut all = (64..=128).rev().step_by(16).map(with);
+        all.find(fits).unwrap_or(with(64))
     }
 
     /// Estimates the registers of a consumer thread: the output, the scores, with ping-pong the
@@ -131,8 +171,10 @@ impl Config {
                 self.tile_keys
             ));
         }
-        if self.stages == 0 {
-            return reject("--stages is 0; a ring needs at least 1 stage".into());
+        for (flag, stages) in [("--stages", self.stages), ("--q-stages", self.q_stages)] {
+            if stages == 0 {
+                return reject(format!("{flag} is 0; a ring needs at least 1 stage"));
+            }
         }
         let registers = self.registers();
         check_registers(
@@ -161,27 +203,14 @@ impl Config {
             ));
         }
         let what = format!(
-            "{} stages of {} keys with {} queries",
+            "{} stages of {} keys and {} of {} queries",
             self.stages,
             self.tile_keys,
+            self.q_stages,
             self.tile_rows()
         );
         resources(&what, target, |k| schedule::declare(k, class, self)).map(|_| ())
     }
-}
-
-/// Returns the keys of a block: 128, or the most whose registers suffice.
-fn tile_keys(class: &Class, schedule: Schedule, consumers: u32) -> u32 {
-    let fits = |&tile_keys: &u32| {
-        let config = Config {
-            schedule,
-            consumers,
-            tile_keys,
-            stages: 2,
-        };
-        config.needed_registers(class) <= config.registers().math
-    };
-    (64..=128).rev().step_by(16).find(fits).unwrap_or(64)
 }
 
 /// Returns the number of consumers.
@@ -194,36 +223,46 @@ fn consumers(dim: u32, queries: u32) -> u32 {
 }
 
 /// Returns the choice with the keys of a block fixed, for batch invariance: the bits of a query depend
-/// on nothing else of the config. The most consumers have the fewest registers.
-pub(super) fn fixed_choice(p: &Problem, choice: &Choice) -> Choice {
-    let consumers = choice.consumers.unwrap_or(consumers(p.dim, u32::MAX));
-    let keys = || tile_keys(&p.class(), Schedule::PingPong, consumers);
-    Choice {
-        tile_keys: match choice.batch_invariant {
-            Some(true) => Some(choice.tile_keys.unwrap_or_else(keys)),
-            _ => choice.tile_keys,
-        },
-        ..choice.clone()
+/// on nothing else of the config. They fit the registers of any number of queries.
+pub(super) fn fixed_choice(
+    p: &Problem,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Choice, FamilyError> {
+    if choice.batch_invariant != Some(true) {
+        return Ok(choice.clone());
     }
+    let longest = Problem {
+        queries: MAX_LEN,
+        ..p.clone()
+    };
+    Ok(Choice {
+        tile_keys: Some(Config::select(&longest, choice, target)?.tile_keys),
+        ..choice.clone()
+    })
 }
 
 /// Returns the choices that autotuning completes, the heuristic's first.
 pub(super) fn choices(p: &Problem) -> Vec<Choice> {
-    let mut all = vec![Choice::default()];
-    let widths = match p.dim {
-        64 => [192, 128, 112, 96],
-        _ => [160, 128, 96, 64],
+    let (consumers, widths): (&[u32], &[u32]) = match p.dim {
+        _ if p.queries <= 64 => (&[1], &[64, 128, 192]),
+        64 => (&[3, 2], &[96, 112, 128, 192]),
+        _ => (&[2], &[96, 128, 160]),
     };
+    let mut all = vec![Choice::default()];
     for schedule in Schedule::ALL {
-        for consumers in [2, 3, 1] {
-            for (tile_keys, stages) in widths.iter().flat_map(|&keys| [(keys, 2), (keys, 3)]) {
-                all.push(Choice {
-                    schedule: Some(*schedule),
-                    consumers: Some(consumers),
-                    tile_keys: Some(tile_keys),
-                    stages: Some(stages),
-                    batch_invariant: None,
-                });
+        for tiles in [TileAssignment::One, TileAssignment::Queue] {
+            for &consumers in consumers {
+                for (&tile_keys, stages) in widths.iter().flat_map(|keys| [(keys, 2), (keys, 3)]) {
+                    all.push(Choice {
+                        schedule: Some(*schedule),
+                        tiles: Some(tiles),
+                        consumers: Some(consumers),
+                        tile_keys: Some(tile_keys),
+                        stages: Some(stages),
+                        ..Choice::default()
+                    });
+                }
             }
         }
     }

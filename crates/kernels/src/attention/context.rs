@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::problem::{Class, MAX_LEN};
-use super::work::Work;
+use super::work::{QueryTile, TileScheduler};
 use crate::roles::{consumer, copy_role};
 use warpline_ir::TensorMapDecl;
 use warpline_ir::builder::*;
@@ -22,7 +22,7 @@ pub(super) struct Context<T> {
     pub(super) dim: u32,
     pub(super) scale: Reg<f32>,
     pub(super) rings: Rings<T>,
-    work: Work,
+    tiles: TileScheduler,
     keys: Reg<u32>,
     diagonal: Option<[Reg<u32>; 2]>,
     maps: [TensorMap; 4],
@@ -81,7 +81,7 @@ impl<T: Half16> Context<T> {
             config: *c,
             dim: d,
             scale: k.param::<f32>("scale"),
-            work: Work::declare(k, c.tile_rows()),
+            tiles: TileScheduler::declare(k, c),
             keys: length("keys"),
             diagonal: class.causal.then(|| ["ahead", "lead"].map(length)),
             maps: [
@@ -91,7 +91,7 @@ impl<T: Half16> Context<T> {
                 k.tensor_map("o", map(ROWS)),
             ],
             rings: Rings {
-                q: ring("q", 1, c.tile_rows()),
+                q: ring("q", c.q_stages, c.tile_rows()),
                 k: ring("k", kv_stages, keys),
                 v: ring("v", kv_stages, keys),
             },
@@ -107,18 +107,18 @@ impl<T: Half16> Context<T> {
         }
     }
 
-    /// Returns the number of blocks of the tile.
-    fn block_count(&self) -> Reg<u32> {
-        let last = self.work.query + (self.config.tile_rows() - 1);
+    /// Returns the number of blocks of a tile.
+    fn block_count(&self, tile: &QueryTile) -> Reg<u32> {
+        let last = tile.query + (self.config.tile_rows() - 1);
         self.visible_keys(last).div_ceil(self.config.tile_keys)
     }
 
-    /// Returns the blocks of the tile, of which there is at least one. All roles count them alike, so that
+    /// Returns the blocks of a tile, of which there is at least one. All roles count them alike, so that
     /// the checker sees equal loops.
-    fn blocks(&self) -> Blocks {
-        let count = self.block_count();
+    fn blocks(&self, tile: &QueryTile) -> Blocks {
+        let count = self.block_count(tile);
         let rest = count - 1;
-        let full = (self.visible_keys(self.work.query) / self.config.tile_keys).min(rest);
+        let full = (self.visible_keys(tile.query) / self.config.tile_keys).min(rest);
         Blocks {
             count,
             masked: rest - full,
@@ -129,31 +129,36 @@ impl<T: Half16> Context<T> {
     /// Declares the role that loads Q, K and V.
     pub(super) fn load(&self, k: Builder) {
         let registers = self.config.registers().load;
-        let (work, rings) = (self.work, self.rings);
-        let [q, keys, values, _] = self.maps;
-        let fill = |slot: Slot<Tile<T>, Producing>, from: TensorMap, row: Reg<u32>, head| {
-            for col in (0..self.dim).step_by(PANEL as usize) {
-                let panel = slot.slice(0..slot.rows(), col..col + PANEL);
-                slot.load(from, panel, (col, row, head, work.batch));
-            }
-            slot.commit();
-        };
         copy_role(k, "load", Some(registers)).body(|| {
             elect(|| {
-                if_(self.block_count().gt(0u32), || {
-                    let blocks = self.blocks();
-                    let block = |i| {
-                        let row = (blocks.count - 1 - i) * self.config.tile_keys;
-                        fill(rings.k.acquire(), keys, row, work.kv_head);
-                        fill(rings.v.acquire(), values, row, work.kv_head);
-                    };
-                    fill(rings.q.acquire(), q, work.query, work.head);
-                    block(0u32.reg());
-                    steps(blocks.masked).each(|i| block(i + 1));
-                    steps(blocks.full).each(|i| block(i + 1 + blocks.masked));
+                self.tiles.each_as_producer(|tile| {
+                    if_(self.block_count(&tile).gt(0u32), || self.load_tile(&tile));
                 });
             });
         });
+    }
+
+    /// Loads Q, and K and V block by block, of a tile with at least one block.
+    fn load_tile(&self, tile: &QueryTile) {
+        let rings = self.rings;
+        let [q, keys, values, _] = self.maps;
+        let blocks = self.blocks(tile);
+        let fill = |slot: Slot<Tile<T>, Producing>, from: TensorMap, row: Reg<u32>, head| {
+            for col in (0..self.dim).step_by(PANEL as usize) {
+                let panel = slot.slice(0..slot.rows(), col..col + PANEL);
+                slot.load(from, panel, (col, row, head, tile.batch));
+            }
+            slot.commit();
+        };
+        let block = |i| {
+            let row = (blocks.count - 1 - i) * self.config.tile_keys;
+            fill(rings.k.acquire(), keys, row, tile.kv_head);
+            fill(rings.v.acquire(), values, row, tile.kv_head);
+        };
+        fill(rings.q.acquire(), q, tile.query, tile.head);
+        block(0u32.reg());
+        steps(blocks.masked).each(|i| block(i + 1));
+        steps(blocks.full).each(|i| block(i + 1 + blocks.masked));
     }
 
     /// Declares the consumers. `body` computes a tile with at least one block.
@@ -167,36 +172,38 @@ impl<T: Half16> Context<T> {
             let outbox = k.outbox::<T>(name, 1, ROWS, self.dim);
             let registers = Some(self.config.registers());
             consumer(k, i, registers).body(|| {
-                let first_query = self.work.query + i * ROWS;
-                let store = |o: &Frag| {
-                    let Work { head, batch, .. } = self.work;
-                    outbox.store(o, self.maps[3], (0u32, first_query, head, batch));
-                };
-                let run = || {
-                    let consumer = Consumer {
-                        context: self,
-                        first_query,
-                        part: i,
-                        blocks: self.blocks(),
+                self.tiles.each(|tile| {
+                    let first_query = tile.query + i * ROWS;
+                    let store = |o: &Frag, log: &RowVector| {
+                        let at = (0u32, first_query, tile.head, tile.batch);
+                        outbox.store(o, self.maps[3], at);
+                        self.store_lse(&tile, first_query, log);
                     };
-                    let (o, log) = body(&consumer);
-                    store(&o);
-                    self.store_lse(first_query, &log);
-                };
-                let nothing_visible = || {
-                    store(&Frag::zeros(ROWS, self.dim));
-                    self.store_lse(first_query, &RowVector::splat(ROWS, f32::NEG_INFINITY));
-                };
-                if_else(self.block_count().gt(0u32), run, nothing_visible);
+                    let run = || {
+                        let consumer = Consumer {
+                            context: self,
+                            first_query,
+                            part: i,
+                            blocks: self.blocks(&tile),
+                        };
+                        let (o, log) = body(&consumer);
+                        store(&o, &log);
+                    };
+                    let nothing_visible = || {
+                        let log = RowVector::splat(ROWS, f32::NEG_INFINITY);
+                        store(&Frag::zeros(ROWS, self.dim), &log);
+                    };
+                    if_else(self.block_count(&tile).gt(0u32), run, nothing_visible);
+                });
             });
         }
     }
 
-    fn store_lse(&self, first_query: Reg<u32>, log: &RowVector) {
+    fn store_lse(&self, tile: &QueryTile, first_query: Reg<u32>, log: &RowVector) {
         let Some(Lse { to, queries, heads }) = self.lse else {
             return;
         };
-        let head = self.work.batch * heads + self.work.head;
+        let head = tile.batch * heads + tile.head;
         log.each(|row, x| {
             let query = first_query + row;
             if_(query.lt(queries), || {

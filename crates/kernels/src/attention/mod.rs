@@ -31,7 +31,7 @@ mod softmax;
 mod table;
 mod work;
 
-pub use config::{Choice, Config, Schedule};
+pub use config::{Choice, Config, Schedule, TileAssignment};
 pub use problem::{Corner, ElementType, Problem, Strides};
 
 use warpline_family::Op;
@@ -73,8 +73,8 @@ impl Family for Attention {
         Config::select(p, choice, target)
     }
 
-    fn fixed_choice(p: &Problem, choice: &Choice, _: &Target) -> Result<Choice, FamilyError> {
-        Ok(config::fixed_choice(p, choice))
+    fn fixed_choice(p: &Problem, choice: &Choice, target: &Target) -> Result<Choice, FamilyError> {
+        config::fixed_choice(p, choice, target)
     }
 
     fn choices(p: &Problem) -> Vec<Choice> {

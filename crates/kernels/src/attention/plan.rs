@@ -1,12 +1,15 @@
 //! The launch.
 
-use super::config::Config;
+use super::config::{Config, TileAssignment};
 use super::problem::Problem;
 use super::schedule;
-use super::work::{MAX_TILES, Work};
+use super::work::{MAX_TILES, TileScheduler};
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Buffer, LaunchStep, Plan};
 use warpline_ir::{Kernel, Target};
+
+/// The bytes of a work queue: two 32-bit words.
+const QUEUE_BYTES: u64 = 8;
 
 /// Returns the launch that solves the problem; nothing to compute needs none.
 pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
@@ -23,10 +26,15 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
             "the problem has {tiles} tiles of queries; a launch has at most {MAX_TILES}"
         )));
     }
-    let step = LaunchStep::new(kernel, [tiles as u32, 1, 1])
+    let ctas = match c.tiles {
+        TileAssignment::One => tiles as u32,
+        // A CTA has all registers of an SM.
+        _ => (tiles as u32).min(target.sms),
+    };
+    let step = LaunchStep::new(kernel, [ctas, 1, 1])
         .scalar("scale", (p.scale() * std::f64::consts::LOG2_E) as f32)
         .scalar("keys", p.keys);
-    let mut step = Work::bind(step, p, c);
+    let mut step = TileScheduler::bind(step, p, c);
     if class.causal {
         let [ahead, lead] = p.diagonal();
         step = step.scalar("ahead", ahead).scalar("lead", lead);
@@ -47,5 +55,9 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
             .scalar("queries", p.queries)
             .scalar("heads", p.heads);
     }
-    Plan::new(vec![step], 0)
+    let workspace = match c.tiles {
+        TileAssignment::Queue => QUEUE_BYTES,
+        _ => 0,
+    };
+    Plan::new(vec![step], workspace)
 }

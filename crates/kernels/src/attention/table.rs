@@ -1,6 +1,6 @@
 //! The test table: small problems that reach every path.
 
-use super::config::{Choice, Schedule};
+use super::config::{Choice, Schedule, TileAssignment};
 use super::problem::{Corner, ElementType, Problem, Strides};
 use warpline_family::family::TestCase;
 
@@ -40,6 +40,20 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
             };
             add(problem.clone(), with(schedule, consumers));
             add(causal(problem), with(schedule, consumers));
+        }
+    }
+    // More tiles than SMs, some of them empty: CTAs take several tiles.
+    for tiles in [TileAssignment::Static, TileAssignment::Queue] {
+        for schedule in [Schedule::PingPong, Schedule::Cooperative] {
+            let problem = Problem {
+                kv_heads: Some(30),
+                ..causal(Problem::new(1, 60, [200, 130], 64))
+            };
+            let choice = Choice {
+                tiles: Some(tiles),
+                ..with(schedule, 1)
+            };
+            add(problem, choice);
         }
     }
     add(

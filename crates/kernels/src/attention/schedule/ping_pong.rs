@@ -42,10 +42,11 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
         .fold(start, |i, state| block(state, &|s| consumer.mask(s, i + 1)));
     let full = steps(consumer.blocks.full).fold(masked, |_, state| block(state, &|s| s));
     let (p, values, max, sum) = full;
+    // The load role can fill the slot with the next tile's queries.
+    q_slot.release();
     o.mma(&p, &values.t());
     let o = o.into_frag();
     values.release();
-    q_slot.release();
     let (factor, log) = RunningSoftmax { max, sum }.finish(scale);
     (o.rescale(&factor), log)
 }
