@@ -181,14 +181,13 @@ impl TileLayout {
             _ => 16 / self.element_bytes.min(16),
         };
         let atom = if self.swizzle == Swizzle::None { 1 } else { 8 };
-        let is_whole_panels =
-            col.is_multiple_of(self.panel_cols()) && cols.is_multiple_of(self.panel_cols());
-        let is_inside_panel = col % self.panel_cols() + cols <= self.panel_cols()
-            && col.is_multiple_of(chunk)
-            && cols.is_multiple_of(chunk);
+        let starts_panel = col.is_multiple_of(self.panel_cols());
+        let is_inside_panel = col % self.panel_cols() + cols <= self.panel_cols();
         row.is_multiple_of(atom)
             && (rows.is_multiple_of(atom) || row + rows == self.rows)
-            && (is_whole_panels || is_inside_panel)
+            && col.is_multiple_of(chunk)
+            && cols.is_multiple_of(chunk)
+            && (starts_panel || is_inside_panel)
     }
 
     /// Returns the constant part of a wgmma descriptor: the low word without the start address,

@@ -300,7 +300,7 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
             error(
                 "view-atoms",
                 format!(
-                    "rows {rows:?}, columns {cols:?} cross a swizzle atom; a view needs multiples of 8 rows, and of 16 bytes inside one span or of whole spans"
+                    "rows {rows:?}, columns {cols:?} cross a swizzle atom; a view needs multiples of 8 rows and of 16 bytes, and starts at a span or stays inside one"
                 ),
             );
         }

@@ -1,7 +1,7 @@
 //! The Python op: signature, and the problem of a call.
 
 use super::config::Choice;
-use super::problem::{DIMS, ElementType, PITCH_BYTES, Problem, Strides};
+use super::problem::{ElementType, MAX_DIM, PITCH_BYTES, Problem, Strides, is_supported_dim};
 use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
@@ -18,11 +18,11 @@ pub(super) fn signature() -> Signature {
         params: vec![
             OpParam::tensor(
                 "q",
-                "[B, Sq, H, D] in f16 or bf16; D is 64 or 128. Any strides with a dense last dimension and \
-                 rows that start on 16 bytes; other layouts are copied.",
+                "[B, Sq, H, D] in f16 or bf16; D is a multiple of 8 up to 256. Any strides with a dense last \
+                 dimension and rows that start on 16 bytes; other layouts are copied.",
             ),
             OpParam::tensor("k", "[B, Sk, Hk, D]; Hk divides H."),
-            OpParam::tensor("v", "[B, Sk, Hk, D]."),
+            OpParam::tensor("v", "[B, Sk, Hk, Dv]; Dv is a multiple of 8 up to 256."),
             OpParam::flag(
                 "causal",
                 "Masks keys behind the diagonal, which ends at the last query and the last key.",
@@ -45,15 +45,14 @@ pub(super) fn signature() -> Signature {
 
 /// Returns dense arguments of a call that has this problem, up to strides, corner and LSE.
 pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
-    let tensor = |[len, heads]: [u32; 2]| {
-        let shape = [p.batch, len, heads, p.dim].map(u64::from);
+    let tensor = |[len, heads, dim]: [u32; 3]| {
+        let shape = [p.batch, len, heads, dim].map(u64::from);
         ArgValue::Tensor(TensorView::dense(p.dtype.dtype(), &shape, 0))
     };
-    let keys = [p.keys, p.kv_heads()];
     vec![
-        tensor([p.queries, p.heads]),
-        tensor(keys),
-        tensor(keys),
+        tensor([p.queries, p.heads, p.dim]),
+        tensor([p.keys, p.kv_heads(), p.dim]),
+        tensor([p.keys, p.kv_heads(), p.dim_v()]),
         ArgValue::Flag(p.causal),
         p.scale
             .map_or(ArgValue::None, |scale| ArgValue::Number(scale.into())),
@@ -113,6 +112,7 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         strides.push(rows(call, name, view)?);
     }
     let mut problem = Problem {
+        dim_v: Some(count("elements", v_dim)?),
         kv_heads: Some(count("heads", kv_heads)?),
         dtype,
         causal: call.flag("causal"),
@@ -162,13 +162,12 @@ fn supported(
             _ => call.reject(format!("q must be f16 or bf16, not {dtype}")),
         };
     };
-    if dim != v_dim {
-        return call.unsupported(format!(
-            "rows of v must have {dim} elements like those of q, not {v_dim}"
-        ));
-    }
-    if !DIMS.map(u64::from).contains(&dim) {
-        return call.unsupported(format!("rows of q must have 64 or 128 elements, not {dim}"));
+    for (name, dim) in [("q", dim), ("v", v_dim)] {
+        if !is_supported_dim(dim) {
+            return call.unsupported(format!(
+                "rows of {name} must have a multiple of 8 elements up to {MAX_DIM}, not {dim}"
+            ));
+        }
     }
     match scale {
         Some(scale) if !(scale > 0.0 && scale.is_finite()) => {

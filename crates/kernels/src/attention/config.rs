@@ -66,6 +66,8 @@ pub struct Config {
     pub stages: u32,
     /// Tiles of queries in flight.
     pub q_stages: u32,
+    /// Columns of O that a consumer stores at once.
+    pub out_cols: u32,
 }
 
 impl From<&Config> for Choice {
@@ -82,6 +84,9 @@ impl From<&Config> for Choice {
     }
 }
 
+/// The keys of a block that the heuristic selects.
+const MIN_SELECTED_KEYS: u32 = 16;
+const MAX_SELECTED_KEYS: u32 = 128;
 /// The maximum number of consumers.
 const MAX_CONSUMERS: u32 = 3;
 
@@ -106,49 +111,51 @@ impl Config {
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
-        let consumers = choice.consumers.unwrap_or(consumers(p.dim, p.queries));
         let class = p.class();
-        let schedule = choice.schedule.unwrap_or(Schedule::PingPong);
         let tiles = choice.tiles.unwrap_or(TileAssignment::One);
-        let config = Self {
-            schedule,
+        let first = Self {
+            schedule: choice.schedule.unwrap_or(Schedule::PingPong),
             tiles,
-            consumers,
-            tile_keys: choice.tile_keys.unwrap_or(0),
+            consumers: choice.consumers.unwrap_or(consumers(p)),
+            tile_keys: choice.tile_keys.unwrap_or(MIN_SELECTED_KEYS),
             stages: choice.stages.unwrap_or(2),
             q_stages: choice.q_stages.unwrap_or(1),
+            out_cols: class.out_box(),
         };
-        let config = match choice.tile_keys {
-            Some(_) => config,
-            None => config.with_most_keys(&class),
+        // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
+        let fits = |c: &Self| {
+            c.needed_registers(&class) <= c.registers().math
+                && c.shared_bytes(&class) <= u64::from(target.shared_bytes)
         };
-        config.check(&class, target)?;
-        // The next Q is loaded ahead if its slot fits.
-        if tiles != TileAssignment::One && choice.q_stages.is_none() {
-            let prefetching = Self {
-                q_stages: 2,
-                ..config
-            };
-            if prefetching.check(&class, target).is_ok() {
-                return Ok(prefetching);
-            }
+        let or = |larger: Self, c: Self| if fits(&larger) { larger } else { c };
+        let mut c = first;
+        if choice.tile_keys.is_none() {
+            let widths = (MIN_SELECTED_KEYS..=MAX_SELECTED_KEYS).step_by(16);
+            c = widths.fold(c, |c, tile_keys| or(Self { tile_keys, ..c }, c));
         }
-        Ok(config)
+        let out_cols = class.cols_v;
+        c = or(Self { out_cols, ..c }, c);
+        if tiles != TileAssignment::One && choice.q_stages.is_none() {
+            c = or(Self { q_stages: 2, ..c }, c);
+        }
+        c.check(&class, target)?;
+        Ok(c)
     }
 
-    /// Returns the config with blocks of 128 keys, or the most whose registers suffice.
-    fn with_most_keys(self, class: &Class) -> Self {
-        let with = |tile_keys| Self { tile_keys, ..self };
-        let fits = |c: &Self| c.needed_registers(class) <= c.registers().math;
-        let mut all = (64..=128).rev().step_by(16).map(with);
-        all.find(fits).unwrap_or(with(64))
+    /// Estimates the bytes of shared memory of a CTA, without barriers.
+    fn shared_bytes(&self, class: &Class) -> u64 {
+        let [q, v] = [class.cols, class.cols_v].map(|cols| cols.next_multiple_of(64));
+        let queries = self.q_stages * self.tile_rows() * q;
+        let blocks = self.stages * self.tile_keys * (q + v);
+        let out = self.tile_rows() * self.out_cols;
+        2 * (u64::from(queries) + u64::from(blocks) + u64::from(out)) + 512
     }
 
     /// Estimates the registers of a consumer thread: the output, the scores, with ping-pong the
     /// probabilities of the block before, and temporaries. The factors separate the configs that ptxas
     /// 13.0 spills from the others.
     fn needed_registers(&self, class: &Class) -> u32 {
-        let (output, scores) = (class.dim / 2, self.tile_keys / 2);
+        let (output, scores) = (class.cols_v / 2, self.tile_keys / 2);
         let probabilities = match self.schedule {
             Schedule::Cooperative => 0,
             Schedule::PingPong => scores / 2,
@@ -213,11 +220,11 @@ impl Config {
     }
 }
 
-/// Returns the number of consumers.
-fn consumers(dim: u32, queries: u32) -> u32 {
-    match dim {
-        _ if queries <= 64 => 1,
-        ..=64 if queries > 128 => 3,
+/// Returns the number of consumers: three have 160 registers each, enough for short rows only.
+fn consumers(p: &Problem) -> u32 {
+    match p.queries {
+        ..=64 => 1,
+        129.. if p.dim_v() <= 64 => 3,
         _ => 2,
     }
 }
@@ -244,10 +251,11 @@ pub(super) fn fixed_choice(
 
 /// Returns the choices that autotuning completes, the heuristic's first.
 pub(super) fn choices(p: &Problem) -> Vec<Choice> {
-    let (consumers, widths): (&[u32], &[u32]) = match p.dim {
+    let (consumers, widths): (&[u32], &[u32]) = match p.dim.max(p.dim_v()) {
         _ if p.queries <= 64 => (&[1], &[64, 128, 192]),
-        64 => (&[3, 2], &[96, 112, 128, 192]),
-        _ => (&[2], &[96, 128, 160]),
+        ..=64 => (&[3, 2], &[96, 112, 128, 192]),
+        ..=128 => (&[2], &[96, 128, 160, 176]),
+        _ => (&[2], &[48, 64, 80, 96, 112]),
     };
     let mut all = vec![Choice::default()];
     for schedule in Schedule::ALL {

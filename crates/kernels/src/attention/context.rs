@@ -19,7 +19,7 @@ impl<T: OutboxElement + FragOperand<Order = Natural> + Half> Half16 for T {}
 /// The parameters of a kernel.
 pub(super) struct Context<T> {
     pub(super) config: Config,
-    pub(super) dim: u32,
+    pub(super) class: Class,
     pub(super) scale: Reg<f32>,
     pub(super) rings: Rings<T>,
     tiles: TileScheduler,
@@ -59,14 +59,18 @@ impl<T: Half16> Context<T> {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         let length = |name| k.param::<u32>(name).at_most(MAX_LEN);
-        let map = |rows| {
-            let mut decl = TensorMapDecl::tiled(T::DTYPE, [PANEL, rows]);
+        let map = |cols, rows| {
+            let mut decl = TensorMapDecl::tiled(T::DTYPE, [cols, rows]);
             decl.tile.extend([1, 1]);
             decl
         };
-        let d = class.dim;
         let [kv_stages, keys] = [c.stages, c.tile_keys];
-        let ring = |name, stages, rows| k.ring(name, stages, |s| s.tile::<T>(rows, d)).broadcast();
+        let ring = |name, stages, rows, cols: u32| {
+            let cols = cols.next_multiple_of(PANEL);
+            k.ring(name, stages, |s| s.tile::<T>(rows, cols))
+                .broadcast()
+        };
+
         let lse = class.lse.then(|| {
             let (queries, heads) = (length("queries").at_least(1), k.param::<u32>("heads"));
             let heads = heads.at_least(1).at_most(1 << 20);
@@ -79,21 +83,21 @@ impl<T: Half16> Context<T> {
         });
         Self {
             config: *c,
-            dim: d,
+            class: *class,
             scale: k.param::<f32>("scale"),
             tiles: TileScheduler::declare(k, c),
             keys: length("keys"),
             diagonal: class.causal.then(|| ["ahead", "lead"].map(length)),
             maps: [
-                k.tensor_map("q", map(c.tile_rows())),
-                k.tensor_map("k", map(keys)),
-                k.tensor_map("v", map(keys)),
-                k.tensor_map("o", map(ROWS)),
+                k.tensor_map("q", map(PANEL, c.tile_rows())),
+                k.tensor_map("k", map(PANEL, keys)),
+                k.tensor_map("v", map(PANEL, keys)),
+                k.tensor_map("o", map(class.out_box(), ROWS)),
             ],
             rings: Rings {
-                q: ring("q", c.q_stages, c.tile_rows()),
-                k: ring("k", kv_stages, keys),
-                v: ring("v", kv_stages, keys),
+                q: ring("q", c.q_stages, c.tile_rows(), class.cols),
+                k: ring("k", kv_stages, keys, class.cols),
+                v: ring("v", kv_stages, keys, class.cols_v),
             },
             lse,
         }
@@ -144,7 +148,8 @@ impl<T: Half16> Context<T> {
         let [q, keys, values, _] = self.maps;
         let blocks = self.blocks(tile);
         let fill = |slot: Slot<Tile<T>, Producing>, from: TensorMap, row: Reg<u32>, head| {
-            for col in (0..self.dim).step_by(PANEL as usize) {
+            // TMA fills the columns behind a row with zeros.
+            for col in (0..slot.cols()).step_by(PANEL as usize) {
                 let panel = slot.slice(0..slot.rows(), col..col + PANEL);
                 slot.load(from, panel, (col, row, head, tile.batch));
             }
@@ -169,7 +174,7 @@ impl<T: Half16> Context<T> {
     ) {
         for i in 0..self.config.consumers {
             let name = crate::roles::CONSUMERS[i as usize];
-            let outbox = k.outbox::<T>(name, 1, ROWS, self.dim);
+            let outbox = k.outbox::<T>(name, 1, ROWS, self.config.out_cols);
             let registers = Some(self.config.registers());
             consumer(k, i, registers).body(|| {
                 self.tiles.each(|tile| {
@@ -191,7 +196,7 @@ impl<T: Half16> Context<T> {
                     };
                     let nothing_visible = || {
                         let log = RowVector::splat(ROWS, f32::NEG_INFINITY);
-                        store(&Frag::zeros(ROWS, self.dim), &log);
+                        store(&Frag::zeros(ROWS, self.class.cols_v), &log);
                     };
                     if_else(self.block_count(&tile).gt(0u32), run, nothing_visible);
                 });
@@ -225,7 +230,17 @@ impl<T: Half16> Consumer<'_, T> {
     /// Returns the consumer's rows of Q.
     pub(super) fn queries(&self, slot: &Slot<Tile<T>, Consuming>) -> TileRef<T> {
         let first = self.part * ROWS;
-        slot.slice(first..first + ROWS, 0..self.context.dim)
+        slot.slice(first..first + ROWS, 0..self.context.class.cols)
+    }
+
+    /// Returns the keys of a slot, without columns that are zero in all rows.
+    pub(super) fn keys(&self, slot: &Slot<Tile<T>, Consuming>) -> TileRef<T> {
+        slot.slice(0..slot.rows(), 0..self.context.class.cols)
+    }
+
+    /// Returns the values of a slot.
+    pub(super) fn values(&self, slot: &Slot<Tile<T>, Consuming>) -> Transposed<T> {
+        slot.slice(0..slot.rows(), 0..self.context.class.cols_v).t()
     }
 
     /// Computes the scores of block `i`, counted from the last one down. Masks them if `is_masked`.

@@ -113,6 +113,7 @@ impl Family for Attention {
         let kv_heads = p.kv_heads().min(2);
         let group = p.heads / p.kv_heads().max(1);
         let small = Problem {
+            dim_v: p.dim_v,
             heads: kv_heads * group.min(4),
             kv_heads: Some(kv_heads),
             causal: p.causal,

@@ -17,7 +17,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
         return Plan::new(Vec::new(), 0);
     }
     let class = p.class();
-    let name = format!("attention_{}", class.dim);
+    let name = format!("attention_{}", p.dim);
     let kernel = Kernel::build(&name, target, |k| schedule::declare(k, &class, c))?;
     let heads = u64::from(p.batch) * u64::from(p.heads);
     let tiles = heads * u64::from(p.queries.div_ceil(c.tile_rows()));
@@ -45,7 +45,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
         .chain([Buffer::Output(0)]);
     for (rows, buffer) in p.rows().iter().zip(buffers) {
         let o = Buffer::Output(0).into();
-        let tensor = rows.tensor(buffer.into(), o, p.dim, p.dtype.dtype());
+        let tensor = rows.tensor(buffer.into(), o, p.dtype.dtype());
         step = step.tensor(rows.name, tensor);
     }
     if class.lse {

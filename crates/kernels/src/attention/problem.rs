@@ -84,8 +84,10 @@ fields! {
         pub queries: u32,
         /// Keys of a head
         pub keys: u32,
-        /// Elements of a row of Q, K, V and O
+        /// Elements of a row of Q and K: a multiple of 8 up to 256
         pub dim: u32,
+        /// Elements of a row of V and O (default: as many)
+        pub dim_v: Option<u32>,
         /// Element type of Q, K, V and O
         pub dtype: ElementType = ElementType::Bf16,
         /// Masks keys behind the diagonal
@@ -107,8 +109,12 @@ fields! {
     }
 }
 
-/// The row lengths with a kernel.
-pub(super) const DIMS: [u32; 2] = [64, 128];
+/// The maximum elements of a row.
+pub(super) const MAX_DIM: u32 = 256;
+/// The elements of a row that one wgmma multiplies.
+const K_STEP: u32 = 16;
+/// The columns of O in a TMA box; rows of a multiple of 64 elements use the double.
+const OUT_COLS: u32 = 32;
 /// The maximum number of queries or keys of a head.
 pub(super) const MAX_LEN: u32 = 1 << 24;
 /// The maximum number of heads of all batches.
@@ -122,18 +128,38 @@ pub(super) const PITCH_BYTES: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Class {
     pub(super) dtype: ElementType,
-    pub(super) dim: u32,
+    /// Columns of Q and K that are multiplied: the elements of a row, and zeros.
+    pub(super) cols: u32,
+    /// Columns of V and O.
+    pub(super) cols_v: u32,
     pub(super) causal: bool,
     pub(super) lse: bool,
+}
+
+impl Class {
+    /// Returns the columns of O in a TMA box, which has one swizzle span.
+    pub(super) fn out_box(&self) -> u32 {
+        match self.cols_v.is_multiple_of(2 * OUT_COLS) {
+            true => 2 * OUT_COLS,
+            false => OUT_COLS,
+        }
+    }
 }
 
 /// One of the four tensors of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     pub(super) name: &'static str,
+    /// Elements of a row.
+    pub(super) dim: u32,
     /// Rows, heads and batches.
     pub(super) extents: [u64; 3],
     pub(super) strides: Strides,
+}
+
+/// Returns whether a kernel exists for rows of `dim` elements: TMA reads rows of whole 16 bytes.
+pub(super) fn is_supported_dim(dim: u64) -> bool {
+    dim.is_multiple_of(8) && (8..=MAX_DIM.into()).contains(&dim)
 }
 
 impl Problem {
@@ -146,6 +172,7 @@ impl Problem {
             queries,
             keys,
             dim,
+            dim_v: None,
             dtype: ElementType::Bf16,
             causal: false,
             corner: Corner::BottomRight,
@@ -161,7 +188,8 @@ impl Problem {
     pub(super) fn class(&self) -> Class {
         Class {
             dtype: self.dtype,
-            dim: self.dim,
+            cols: self.dim.next_multiple_of(K_STEP),
+            cols_v: self.dim_v().next_multiple_of(OUT_COLS),
             causal: self.causal,
             lse: self.lse,
         }
@@ -170,6 +198,11 @@ impl Problem {
     /// Returns the heads of K and V.
     pub(super) fn kv_heads(&self) -> u32 {
         self.kv_heads.unwrap_or(self.heads)
+    }
+
+    /// Returns the elements of a row of V and O.
+    pub(super) fn dim_v(&self) -> u32 {
+        self.dim_v.unwrap_or(self.dim)
     }
 
     /// Returns the factor of the scores.
@@ -207,33 +240,38 @@ impl Problem {
             [self.queries, self.heads, self.batch],
             [self.keys, self.kv_heads(), self.batch],
         ];
-        let rows = |name, extents: [u32; 3], strides: Option<Strides>| {
+        let rows = |name, dim: u32, extents: [u32; 3], strides: Option<Strides>| {
             let extents = extents.map(u64::from);
             let [len, heads, _] = extents;
-            let dim = u64::from(self.dim);
+            let row = u64::from(dim);
             let dense = Strides {
-                row: heads * dim,
-                head: dim,
-                batch: len * heads * dim,
+                row: heads * row,
+                head: row,
+                batch: len * heads * row,
             };
             Rows {
                 name,
+                dim,
                 extents,
                 strides: strides.unwrap_or(dense),
             }
         };
         [
-            rows("q", q, self.q_strides),
-            rows("k", k, self.k_strides),
-            rows("v", k, self.v_strides),
-            rows("o", q, self.o_strides),
+            rows("q", self.dim, q, self.q_strides),
+            rows("k", self.dim, k, self.k_strides),
+            rows("v", self.dim_v(), k, self.v_strides),
+            rows("o", self.dim_v(), q, self.o_strides),
         ]
     }
 
     pub(super) fn check(&self) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Problem(text));
-        if !DIMS.contains(&self.dim) {
-            return reject(format!("--dim is {}; it must be 64 or 128", self.dim));
+        for (flag, dim) in [("--dim", self.dim), ("--dim-v", self.dim_v())] {
+            if !is_supported_dim(dim.into()) {
+                return reject(format!(
+                    "{flag} is {dim}; it must be a multiple of 8 from 8 to {MAX_DIM}"
+                ));
+            }
         }
         let kv_heads = self.kv_heads();
         if kv_heads == 0 && self.heads > 0 || kv_heads > 0 && !self.heads.is_multiple_of(kv_heads) {
@@ -277,13 +315,13 @@ impl Problem {
                 ));
             }
         }
-        if name == "o" && !rows.is_disjoint(self.dim) {
+        if name == "o" && !rows.is_disjoint() {
             return reject(format!(
                 "the rows of o overlap: strides {row}, {head} and {batch} for rows, heads and batches of {} elements",
-                self.dim
+                rows.dim
             ));
         }
-        if rows.elements(self.dim) > MAX_ELEMENTS {
+        if rows.elements() > MAX_ELEMENTS {
             return reject(format!("{name} has more than {MAX_ELEMENTS} elements"));
         }
         Ok(())
@@ -310,7 +348,7 @@ impl Problem {
 
     fn spec(&self, rows: &Rows) -> TensorSpec {
         let [len, heads, batch] = rows.extents.map(|x| x as usize);
-        let dim = self.dim as usize;
+        let dim = rows.dim as usize;
         let strides = rows.strides;
         let dense = strides.head == dim as u64
             && strides.row == (heads * dim) as u64
@@ -320,7 +358,7 @@ impl Problem {
             dtype: self.dtype.dtype(),
             shape: match dense {
                 true => vec![batch, len, heads, dim],
-                false => vec![rows.elements(self.dim) as usize],
+                false => vec![rows.elements() as usize],
             },
         }
     }
@@ -338,13 +376,16 @@ impl Problem {
                 growing * (first + (growing - 1.0) / 2.0) + (rows - growing) * f64::from(self.keys)
             }
         };
-        4.0 * visible * f64::from(self.dim) * f64::from(self.batch) * f64::from(self.heads)
+        2.0 * visible
+            * f64::from(self.dim + self.dim_v())
+            * f64::from(self.batch)
+            * f64::from(self.heads)
     }
 }
 
 impl Rows {
     /// Returns the elements from the first to the last one.
-    pub(super) fn elements(&self, dim: u32) -> u64 {
+    pub(super) fn elements(&self) -> u64 {
         let Strides { row, head, batch } = self.strides;
         let reach = |extent: u64, stride: u64| (extent - 1).saturating_mul(stride);
         let [rows, heads, batches] = self.extents;
@@ -353,17 +394,17 @@ impl Rows {
             false => reach(rows, row)
                 .saturating_add(reach(heads, head))
                 .saturating_add(reach(batches, batch))
-                .saturating_add(dim.into()),
+                .saturating_add(self.dim.into()),
         }
     }
 
     /// Returns whether no two rows share an element; interleaved dimensions count as shared.
-    fn is_disjoint(&self, dim: u32) -> bool {
+    fn is_disjoint(&self) -> bool {
         let Strides { row, head, batch } = self.strides;
         let mut dims: Vec<_> = self.extents.into_iter().zip([row, head, batch]).collect();
         dims.retain(|&(extent, _)| extent > 1);
         dims.sort_by_key(|&(_, stride)| stride);
-        let mut reach = u64::from(dim);
+        let mut reach = u64::from(self.dim);
         dims.into_iter().all(|(extent, stride)| {
             let is_disjoint = stride >= reach;
             reach = reach.saturating_add((extent - 1).saturating_mul(stride));
@@ -379,7 +420,7 @@ impl Rows {
 
     /// Returns the tensor map's run-time part. Without elements, no row is read, so that any valid address
     /// will do: that of `other`.
-    pub(super) fn tensor(&self, at: Address, other: Address, dim: u32, dtype: DType) -> TensorArg {
+    pub(super) fn tensor(&self, at: Address, other: Address, dtype: DType) -> TensorArg {
         let size = dtype.bytes() as u64;
         if self.extents.contains(&0) {
             return TensorArg::strided(
@@ -389,12 +430,12 @@ impl Rows {
             );
         }
         let Strides { row, head, batch } = self.strides;
-        let mut extents = vec![dim.into()];
+        let mut extents = vec![self.dim.into()];
         extents.extend(self.extents);
         // The stride of a single row, head or batch does not matter, but must be legal.
         let strides = self.extents.iter().zip([row, head, batch]);
         let strides = strides.map(|(&extent, stride)| match extent {
-            1 => u64::from(dim) * size,
+            1 => u64::from(self.dim) * size,
             _ => stride * size,
         });
         TensorArg::strided(at, extents, strides.collect())

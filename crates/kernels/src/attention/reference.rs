@@ -12,7 +12,7 @@ const MAX_SCORES: u64 = 1 << 27;
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let values: Vec<Vec<f64>> = inputs.iter().map(|x| x.values().collect()).collect();
     let rows = p.rows();
-    let (heads, queries, dim) = (p.heads as usize, p.queries as usize, p.dim as usize);
+    let (heads, queries, dim) = (p.heads as usize, p.queries as usize, p.dim_v() as usize);
     let group = p.heads.checked_div(p.kv_heads()).unwrap_or(1).max(1) as usize;
     let all = p.batch as usize * heads * queries;
     let scores = all as u64 * u64::from(p.keys.max(1)) * u64::from(p.dim);
@@ -24,14 +24,15 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
             let i = first + i;
             let (row, head, batch) = (i % queries, i / queries % heads, i / queries / heads);
             if i % step == 0 || p.visible_keys(row as u32) == 0 {
-                let q = &values[0][rows[0].index([row, head, batch])..][..dim];
-                let key =
-                    |x: usize, j| &values[x][rows[x].index([j, head / group, batch])..][..dim];
+                let q = &values[0][rows[0].index([row, head, batch])..][..p.dim as usize];
+                let key = |x: usize, j| {
+                    &values[x][rows[x].index([j, head / group, batch])..][..rows[x].dim as usize]
+                };
                 row_of(p, row as u32, q, &key, result);
             }
         }
     });
-    let mut o = vec![UNTOUCHED; rows[3].elements(p.dim) as usize];
+    let mut o = vec![UNTOUCHED; rows[3].elements() as usize];
     let mut lse = Vec::new();
     for (i, result) in results.chunks(dim + 1).enumerate() {
         let at = [i % queries, i / queries % heads, i / queries / heads];
@@ -58,7 +59,7 @@ fn row_of<'a>(
     let dot = |key: &[f64]| key.iter().zip(q).map(|(x, y)| x * y).sum::<f64>();
     let scores: Vec<f64> = (0..visible).map(|j| dot(row(1, j)) * p.scale()).collect();
     let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let dim = p.dim as usize;
+    let dim = p.dim_v() as usize;
     if visible == 0 {
         result.fill((0.0, 0.0));
         result[dim] = (f64::NEG_INFINITY, 0.0);

@@ -86,6 +86,22 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
     };
     add(strided.clone(), Choice::default());
     add(causal(strided), Choice::default());
+    for [dim, dim_v] in [
+        [8, 8],
+        [40, 24],
+        [72, 80],
+        [96, 96],
+        [128, 64],
+        [192, 128],
+        [256, 256],
+    ] {
+        let problem = Problem {
+            dim_v: (dim_v != dim).then_some(dim_v),
+            ..Problem::new(1, 2, [150, 190], dim)
+        };
+        add(problem.clone(), Choice::default());
+        add(causal(problem), Choice::default());
+    }
     add(Problem::new(1, 1, [0, 5], 64), Choice::default());
     add(Problem::new(1, 1, [5, 0], 64), Choice::default());
     let narrow = Choice {

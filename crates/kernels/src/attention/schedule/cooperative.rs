@@ -11,18 +11,18 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let (rings, scale, keys) = (context.rings, context.scale, context.config.tile_keys);
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
-    let o = Acc::new(ROWS, context.dim);
+    let o = Acc::new(ROWS, context.class.cols_v);
     let scores = || {
         let slot = rings.k.wait();
         let s = Acc::new(ROWS, keys);
-        s.mma(&q, &slot);
+        s.mma(&q, &consumer.keys(&slot));
         let s = s.into_frag();
         slot.release();
         s
     };
     let multiply = |p: &Frag| {
         let slot = rings.v.wait();
-        o.mma(&p.operand::<T>(), &slot.t());
+        o.mma(&p.operand::<T>(), &consumer.values(&slot));
         o.wait();
         slot.release();
     };

@@ -11,10 +11,10 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let (rings, scale, keys) = (context.rings, context.scale, context.config.tile_keys);
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
-    let o = Acc::new(ROWS, context.dim);
+    let o = Acc::new(ROWS, context.class.cols_v);
     let key_slot = rings.k.wait();
     let s = Acc::new(ROWS, keys);
-    s.mma(&q, &key_slot);
+    s.mma(&q, &consumer.keys(&key_slot));
     let s = s.into_frag();
     key_slot.release();
     let (softmax, p) = RunningSoftmax::start(consumer.mask(s, 0u32.reg()), scale);
@@ -27,8 +27,8 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let block = |(p, values, max, sum): State<T>, mask: &dyn Fn(Frag) -> Frag| -> State<T> {
         let key_slot = rings.k.wait();
         let s = Acc::new(ROWS, keys);
-        s.mma(&q, &key_slot);
-        o.mma(&p, &values.t());
+        s.mma(&q, &consumer.keys(&key_slot));
+        o.mma(&p, &consumer.values(&values));
         let s = s.into_frag();
         key_slot.release();
         let (softmax, p, correction) = RunningSoftmax { max, sum }.add(mask(s), scale);
@@ -44,7 +44,7 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let (p, values, max, sum) = full;
     // The load role can fill the slot with the next tile's queries.
     q_slot.release();
-    o.mma(&p, &values.t());
+    o.mma(&p, &consumer.values(&values));
     let o = o.into_frag();
     values.release();
     let (factor, log) = RunningSoftmax { max, sum }.finish(scale);
