@@ -61,6 +61,14 @@ def test_values(dim: int, dtype: Any, causal: bool) -> None:
     check(*draw(70, 140, dim=dim, dtype=dtype), causal=causal)
 
 
+@pytest.mark.parametrize("dim", [8, 40, 72, 96, 192, 256])
+def test_row_lengths(dim: int) -> None:
+    q, k, v = draw(70, 140, dim=dim, batch=1)
+    check(q, k, v, causal=True)
+    check(q, k, v[..., : dim // 16 * 8 or 8])
+    check(*draw(3, 5, dim=dim)[:2], draw(3, 5, dim=128)[2])
+
+
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 300), (200, 1), (65, 129), (300, 100)])
 def test_lengths(queries: int, keys: int) -> None:
     for causal in (False, True):
@@ -152,7 +160,8 @@ def test_bad_input() -> None:
 
 def test_unsupported_input() -> None:
     q, k, v = draw(5, 7)
-    assert "rows of q must have 64 or 128 elements, not 80" in rejected(*draw(5, 7, dim=80))
-    assert "rows of v must have 64 elements like those of q, not 32" in rejected(q, k, v[..., :32])
+    for dim in (12, 264):
+        assert f"rows of q must have a multiple of 8 elements up to 256, not {dim}" in rejected(*draw(5, 7, dim=dim))
+    assert "rows of v must have a multiple of 8 elements up to 256, not 4" in rejected(q, k, v[..., :4])
     assert "q must be f16 or bf16, not f32" in rejected(*(x.astype(np.float32) for x in (q, k, v)))
     assert "scale must be positive and finite, not -1" in rejected(q, k, v, scale=-1)

@@ -2,6 +2,7 @@
 
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
+use super::work::MAX_TILES;
 use crate::roles::{RegisterBudget, RoleRegisters, check_registers};
 use warpline_family::error::FamilyError;
 use warpline_family::resources::resources;
@@ -46,6 +47,8 @@ fields! {
         pub stages: Option<u32>,
         /// Tiles of queries in flight
         pub q_stages: Option<u32>,
+        /// CTAs of the grid (static, queue)
+        pub ctas: Option<u32>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
     }
@@ -66,6 +69,8 @@ pub struct Config {
     pub stages: u32,
     /// Tiles of queries in flight.
     pub q_stages: u32,
+    /// CTAs of the grid.
+    pub ctas: u32,
     /// Columns of O that a consumer stores at once.
     pub out_cols: u32,
 }
@@ -79,6 +84,10 @@ impl From<&Config> for Choice {
             tile_keys: Some(c.tile_keys),
             stages: Some(c.stages),
             q_stages: Some(c.q_stages),
+            ctas: match c.tiles {
+                TileAssignment::One => None,
+                _ => Some(c.ctas),
+            },
             batch_invariant: None,
         }
     }
@@ -120,6 +129,7 @@ impl Config {
             tile_keys: choice.tile_keys.unwrap_or(MIN_SELECTED_KEYS),
             stages: choice.stages.unwrap_or(2),
             q_stages: choice.q_stages.unwrap_or(1),
+            ctas: 1,
             out_cols: class.out_box(),
         };
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
@@ -139,7 +149,30 @@ impl Config {
             c = or(Self { q_stages: 2, ..c }, c);
         }
         c.check(&class, target)?;
+        c.ctas = match (tiles, choice.ctas) {
+            (TileAssignment::One, None) => c.query_tiles(p)?,
+            (TileAssignment::One, Some(_)) => {
+                let text = "--ctas needs --tiles static or queue, but --tiles is one";
+                return Err(FamilyError::Config(text.into()));
+            }
+            // A CTA has all registers of an SM.
+            (_, None) => c.query_tiles(p)?.min(target.sms),
+            (_, Some(0)) => return Err(FamilyError::Config("--ctas is 0; a grid needs 1".into())),
+            (_, Some(ctas)) => ctas,
+        };
         Ok(c)
+    }
+
+    /// Returns the tiles of all heads.
+    fn query_tiles(&self, p: &Problem) -> Result<u32, FamilyError> {
+        let heads = u64::from(p.batch) * u64::from(p.heads);
+        let tiles = heads * u64::from(p.queries.div_ceil(self.tile_rows()));
+        match u32::try_from(tiles).ok().filter(|&n| n <= MAX_TILES) {
+            Some(tiles) => Ok(tiles),
+            None => Err(FamilyError::Problem(format!(
+                "the problem has {tiles} tiles of queries; a launch has at most {MAX_TILES}"
+            ))),
+        }
     }
 
     /// Estimates the bytes of shared memory of a CTA, without barriers.
@@ -253,8 +286,8 @@ pub(super) fn fixed_choice(
 pub(super) fn choices(p: &Problem) -> Vec<Choice> {
     let (consumers, widths): (&[u32], &[u32]) = match p.dim.max(p.dim_v()) {
         _ if p.queries <= 64 => (&[1], &[64, 128, 192]),
-        ..=64 => (&[3, 2], &[96, 112, 128, 192]),
-        ..=128 => (&[2], &[96, 128, 160, 176]),
+        0..=64 => (&[3, 2], &[96, 112, 128, 192]),
+        65..=128 => (&[2], &[96, 128, 160, 176]),
         _ => (&[2], &[48, 64, 80, 96, 112]),
     };
     let mut all = vec![Choice::default()];

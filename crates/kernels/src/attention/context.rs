@@ -111,16 +111,12 @@ impl<T: Half16> Context<T> {
         }
     }
 
-    /// Returns the number of blocks of a tile.
-    fn block_count(&self, tile: &QueryTile) -> Reg<u32> {
-        let last = tile.query + (self.config.tile_rows() - 1);
-        self.visible_keys(last).div_ceil(self.config.tile_keys)
-    }
-
-    /// Returns the blocks of a tile, of which there is at least one. All roles count them alike, so that
-    /// the checker sees equal loops.
+    /// Returns the blocks of a tile. All roles count them alike, so that the checker sees equal loops. A
+    /// tile without a visible key has one block, which is masked entirely.
     fn blocks(&self, tile: &QueryTile) -> Blocks {
-        let count = self.block_count(tile);
+        let last = tile.query + (self.config.tile_rows() - 1);
+        let count = self.visible_keys(last).div_ceil(self.config.tile_keys);
+        let count = count.max(1);
         let rest = count - 1;
         let full = (self.visible_keys(tile.query) / self.config.tile_keys).min(rest);
         Blocks {
@@ -135,14 +131,12 @@ impl<T: Half16> Context<T> {
         let registers = self.config.registers().load;
         copy_role(k, "load", Some(registers)).body(|| {
             elect(|| {
-                self.tiles.each_as_producer(|tile| {
-                    if_(self.block_count(&tile).gt(0u32), || self.load_tile(&tile));
-                });
+                self.tiles.each_as_producer(|tile| self.load_tile(&tile));
             });
         });
     }
 
-    /// Loads Q, and K and V block by block, of a tile with at least one block.
+    /// Loads Q, and K and V block by block.
     fn load_tile(&self, tile: &QueryTile) {
         let rings = self.rings;
         let [q, keys, values, _] = self.maps;
@@ -166,7 +160,7 @@ impl<T: Half16> Context<T> {
         steps(blocks.full).each(|i| block(i + 1 + blocks.masked));
     }
 
-    /// Declares the consumers. `body` computes a tile with at least one block.
+    /// Declares the consumers. `body` computes a tile.
     pub(super) fn consumers(
         &self,
         k: Builder,
@@ -179,26 +173,16 @@ impl<T: Half16> Context<T> {
             consumer(k, i, registers).body(|| {
                 self.tiles.each(|tile| {
                     let first_query = tile.query + i * ROWS;
-                    let store = |o: &Frag, log: &RowVector| {
-                        let at = (0u32, first_query, tile.head, tile.batch);
-                        outbox.store(o, self.maps[3], at);
-                        self.store_lse(&tile, first_query, log);
+                    let consumer = Consumer {
+                        context: self,
+                        first_query,
+                        part: i,
+                        blocks: self.blocks(&tile),
                     };
-                    let run = || {
-                        let consumer = Consumer {
-                            context: self,
-                            first_query,
-                            part: i,
-                            blocks: self.blocks(&tile),
-                        };
-                        let (o, log) = body(&consumer);
-                        store(&o, &log);
-                    };
-                    let nothing_visible = || {
-                        let log = RowVector::splat(ROWS, f32::NEG_INFINITY);
-                        store(&Frag::zeros(ROWS, self.class.cols_v), &log);
-                    };
-                    if_else(self.block_count(&tile).gt(0u32), run, nothing_visible);
+                    let (o, log) = body(&consumer);
+                    let at = (0u32, first_query, tile.head, tile.batch);
+                    outbox.store(&o, self.maps[3], at);
+                    self.store_lse(&tile, first_query, &log);
                 });
             });
         }

@@ -3,7 +3,7 @@
 use super::config::{Config, TileAssignment};
 use super::problem::Problem;
 use super::schedule;
-use super::work::{MAX_TILES, TileScheduler};
+use super::work::TileScheduler;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Buffer, LaunchStep, Plan};
 use warpline_ir::{Kernel, Target};
@@ -19,19 +19,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let class = p.class();
     let name = format!("attention_{}", p.dim);
     let kernel = Kernel::build(&name, target, |k| schedule::declare(k, &class, c))?;
-    let heads = u64::from(p.batch) * u64::from(p.heads);
-    let tiles = heads * u64::from(p.queries.div_ceil(c.tile_rows()));
-    if tiles > MAX_TILES {
-        return Err(FamilyError::Problem(format!(
-            "the problem has {tiles} tiles of queries; a launch has at most {MAX_TILES}"
-        )));
-    }
-    let ctas = match c.tiles {
-        TileAssignment::One => tiles as u32,
-        // A CTA has all registers of an SM.
-        _ => (tiles as u32).min(target.sms),
-    };
-    let step = LaunchStep::new(kernel, [ctas, 1, 1])
+    let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
         .scalar("scale", (p.scale() * std::f64::consts::LOG2_E) as f32)
         .scalar("keys", p.keys);
     let mut step = TileScheduler::bind(step, p, c);
@@ -49,9 +37,10 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
         step = step.tensor(rows.name, tensor);
     }
     if class.lse {
+        let lse_len = u64::from(p.batch) * u64::from(p.heads) * u64::from(p.queries);
         step = step
             .pointer("lse", Buffer::Output(1))
-            .scalar("lse_len", heads * u64::from(p.queries))
+            .scalar("lse_len", lse_len)
             .scalar("queries", p.queries)
             .scalar("heads", p.heads);
     }

@@ -400,6 +400,9 @@ impl Rows {
 
     /// Returns whether no two rows share an element; interleaved dimensions count as shared.
     fn is_disjoint(&self) -> bool {
+        if self.extents.contains(&0) {
+            return true;
+        }
         let Strides { row, head, batch } = self.strides;
         let mut dims: Vec<_> = self.extents.into_iter().zip([row, head, batch]).collect();
         dims.retain(|&(extent, _)| extent > 1);

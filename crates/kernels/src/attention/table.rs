@@ -42,15 +42,16 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
             add(causal(problem), with(schedule, consumers));
         }
     }
-    // More tiles than SMs, some of them empty: CTAs take several tiles.
+    // CTAs take several tiles, some of which see no key.
     for tiles in [TileAssignment::Static, TileAssignment::Queue] {
         for schedule in [Schedule::PingPong, Schedule::Cooperative] {
             let problem = Problem {
-                kv_heads: Some(30),
-                ..causal(Problem::new(1, 60, [200, 130], 64))
+                kv_heads: Some(2),
+                ..causal(Problem::new(1, 4, [200, 130], 64))
             };
             let choice = Choice {
                 tiles: Some(tiles),
+                ctas: Some(3),
                 ..with(schedule, 1)
             };
             add(problem, choice);

@@ -13,7 +13,7 @@ use warpline_ir::builder::*;
 const SECTION_BYTES: u64 = 32 << 20;
 
 /// The maximum number of tiles of a launch.
-pub(super) const MAX_TILES: u64 = (1 << 31) - 1;
+pub(super) const MAX_TILES: u32 = (1 << 31) - 1;
 
 /// A tile of queries of one head.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl TileScheduler {
             kv_heads: k.divisor("kv_heads"),
             group_size: counts("group_size"),
             batch_kv_heads: counts("batch_kv_heads"),
-            count: count.at_most(MAX_TILES as u32),
+            count: count.at_most(MAX_TILES),
             assignment: c.tiles,
             queue: (c.tiles == TileAssignment::Queue).then(|| k.work_queue("queue", 2)),
         }

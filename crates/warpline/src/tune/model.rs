@@ -19,7 +19,7 @@ pub struct Ranking {
     pub problem: Value,
     /// The source of the order: the family's model, or the order of the family.
     pub ranked_by: &'static str,
-    /// The candidates, most promising first.
+    /// The heuristic's config, then the other candidates, most promising first.
     pub candidates: Vec<CandidateEstimate>,
 }
 
@@ -90,9 +90,9 @@ pub fn rank(
         rejected: prepare_selected(w, target).err().map(|e| e.to_string()),
     };
     let mut candidates = on_all_cores(&works, |w| estimate(w.as_ref()), &|_| {});
-    if has_model {
+    if has_model && let Some((_, rest)) = candidates.split_first_mut() {
         let seconds = |c: &CandidateEstimate| c.estimate_s.unwrap_or(f64::INFINITY);
-        candidates.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        rest.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     }
     Ok(Ranking {
         family: work.family(),
