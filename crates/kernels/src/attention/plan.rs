@@ -1,15 +1,20 @@
 //! The launch.
 
 use super::config::{Config, TileAssignment};
-use super::problem::Problem;
+use super::problem::{PITCH_BYTES, Problem};
 use super::schedule;
 use super::work::TileScheduler;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Buffer, LaunchStep, Plan};
+use warpline_family::plan::{Address, Buffer, LaunchStep, Plan};
 use warpline_ir::{Kernel, Target};
 
 /// The bytes of a work queue: two 32-bit words.
 const QUEUE_BYTES: u64 = 8;
+/// K and V without keys have a row of zeros behind the work queue: the kernel loads it and masks it.
+const ZEROS: Address = Address {
+    buffer: Buffer::Workspace,
+    offset: PITCH_BYTES,
+};
 
 /// Returns the launch that solves the problem; nothing to compute needs none.
 pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
@@ -32,8 +37,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
         .into_iter()
         .chain([Buffer::Output(0)]);
     for (rows, buffer) in p.rows().iter().zip(buffers) {
-        let o = Buffer::Output(0).into();
-        let tensor = rows.tensor(buffer.into(), o, p.dtype.dtype());
+        let tensor = rows.tensor(buffer.into(), ZEROS, p.dtype.dtype());
         step = step.tensor(rows.name, tensor);
     }
     if class.lse {
@@ -45,6 +49,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
             .scalar("heads", p.heads);
     }
     let workspace = match c.tiles {
+        _ if p.keys == 0 => ZEROS.offset + PITCH_BYTES,
         TileAssignment::Queue => QUEUE_BYTES,
         _ => 0,
     };

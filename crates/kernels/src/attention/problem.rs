@@ -421,13 +421,12 @@ impl Rows {
         row * s.row as usize + head * s.head as usize + batch * s.batch as usize
     }
 
-    /// Returns the tensor map's run-time part. Without elements, no row is read, so that any valid address
-    /// will do: that of `other`.
-    pub(super) fn tensor(&self, at: Address, other: Address, dtype: DType) -> TensorArg {
+    /// Returns the tensor map's run-time part. A tensor without elements has one row of 16 bytes at `empty`.
+    pub(super) fn tensor(&self, at: Address, empty: Address, dtype: DType) -> TensorArg {
         let size = dtype.bytes() as u64;
         if self.extents.contains(&0) {
             return TensorArg::strided(
-                other,
+                empty,
                 vec![PITCH_BYTES / size, 1, 1, 1],
                 vec![PITCH_BYTES; 3],
             );
