@@ -172,7 +172,8 @@ build_errors! {
             "the rows and columns of a view are inside its tile"
             "make the ranges end at the rows and columns of the tile";
         view_atoms "view-atoms" "view across a swizzle atom"
-            "a view starts and ends at multiples of 8 rows and of 16 bytes, or of whole swizzle spans"
+            "a view starts and ends at multiples of 8 rows and of 16 bytes; a view of more than one swizzle span starts \
+             at a span"
             "round the ranges to whole atoms";
         byte_offset "byte-offset" "byte offset in a swizzled tile"
             "`load_at_byte` addresses a tile without a swizzle"
