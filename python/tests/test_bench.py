@@ -262,7 +262,7 @@ class TestSuites:
 @pytest.fixture
 def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replaces torch, so that the peers can be imported without it."""
-    for name in ("torch", "torch.nn", "torch.nn.functional"):
+    for name in ("torch", "torch.nn", "torch.nn.attention", "torch.nn.functional"):
         monkeypatch.setitem(sys.modules, name, mock.MagicMock())
     yield
     for name in peers.OPS:

@@ -17,6 +17,7 @@
 //! | `plan` | the launch |
 //! | `draw_problem` | random problems |
 //! | `reference` | the float64 reference |
+//! | `suite` | the benchmark |
 //! | `table` | the test table |
 
 mod call;
@@ -28,6 +29,7 @@ pub mod problem;
 mod reference;
 mod schedule;
 mod softmax;
+mod suite;
 mod table;
 mod work;
 
@@ -107,6 +109,10 @@ impl Family for Attention {
             problem: call::problem_of_call,
             args: call::args,
         }]
+    }
+
+    fn bench() -> Vec<(&'static str, Problem)> {
+        suite::problems()
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {

@@ -27,6 +27,7 @@ SkipReason = Callable[[Problem], str | None]
 
 #: The kinds of peers. The error of the first sets the tolerance.
 EAGER, COMPILED, CUBLAS, CUDNN, TRITON = "eager", "compiled", "cublas", "cudnn", "triton"
+FLASH_ATTENTION = "flash-attention"
 
 
 @dataclass(frozen=True)
