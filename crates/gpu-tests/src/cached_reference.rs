@@ -85,9 +85,10 @@ mod tests {
 
     #[test]
     fn another_seed_draws_other_inputs() {
-        let all = workloads::all(&Target::SM_90A).unwrap();
-        let some = all.iter().find(|named| named.workload.cost().bytes > 0.0);
-        let workload = some.unwrap().workload.as_ref();
+        let family = warpline_kernels::registry().into_iter().next().unwrap();
+        let mut cases = family.cases(&Target::SM_90A).into_iter();
+        let case = cases.find_map(|case| case.ok().filter(|case| case.cost().bytes > 0.0));
+        let workload = case.as_deref().unwrap();
         let mut cache = CachedReference::default();
         let [three, four] = [3, 4].map(|seed| cache.data(workload, seed));
         assert!(three.inputs == workload.draw(3));

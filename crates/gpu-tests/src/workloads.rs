@@ -1,7 +1,9 @@
 //! All shipped workloads and probes, by name.
 
-use std::collections::HashSet;
-use warpline_ir::Target;
+use rayon::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use warpline_ir::{Kernel, Target};
 use warpline_kernels::shipped::{bench_workloads, candidates};
 use warpline_kernels::{AnyWorkload, DeviceKind, FamilyError, registry};
 
@@ -86,20 +88,20 @@ fn push_numbered(
 /// Reduces the workloads to small problems, and keeps one for each set of programs that is not in `seen`.
 fn reduce_to_small(
     workloads: Vec<Box<dyn AnyWorkload>>,
-    seen: &mut HashSet<Vec<String>>,
+    seen: &mut HashSet<Vec<Program>>,
     target: &Target,
 ) -> Result<Vec<Box<dyn AnyWorkload>>, FamilyError> {
-    let mut all = vec![];
-    for workload in workloads {
-        // The reduced workload has the same programs with smaller extents.
-        let workload = workload.reduced().unwrap_or(workload);
-        let steps = workload.plan(target)?.steps;
-        let programs = steps.iter().map(|s| s.kernel.program_hash()).collect();
-        if workload.cost().bytes <= MAX_SMALL_BYTES && seen.insert(programs) {
-            all.push(workload);
-        }
-    }
-    Ok(all)
+    // The reduced workload has the same programs with smaller extents.
+    let mut small: Vec<_> = workloads
+        .into_iter()
+        .map(|workload| workload.reduced().unwrap_or(workload))
+        .collect();
+    let mut programs = programs(small.iter().map(AsRef::as_ref), target)?.into_iter();
+    small.retain(|workload| {
+        let programs = programs.next().unwrap_or_default();
+        workload.cost().bytes <= MAX_SMALL_BYTES && seen.insert(programs)
+    });
+    Ok(small)
 }
 
 /// A kernel that ships or belongs to a probe.
@@ -142,25 +144,54 @@ fn large_workloads(target: &Target) -> Result<Vec<NamedWorkload>, FamilyError> {
     Ok(workloads)
 }
 
+/// The hash and the name of a program.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Program {
+    hash: String,
+    name: String,
+}
+
+/// Returns the programs of each workload.
+fn programs<'a>(
+    workloads: impl Iterator<Item = &'a dyn AnyWorkload>,
+    target: &Target,
+) -> Result<Vec<Vec<Program>>, FamilyError> {
+    // Many workloads share a kernel text, and the text hash is cheaper than the program hash.
+    let hashes = Mutex::new(HashMap::<String, String>::new());
+    let known = || hashes.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = |kernel: &Kernel| {
+        let text = kernel.text_hash();
+        let found = known().get(&text).cloned();
+        let hash = found.unwrap_or_else(|| kernel.program_hash());
+        known().insert(text, hash.clone());
+        Program {
+            hash,
+            name: kernel.name.clone(),
+        }
+    };
+    let workloads: Vec<_> = workloads.collect();
+    let plan_programs = |workload: &dyn AnyWorkload| {
+        let steps = workload.plan(target)?.steps;
+        Ok(steps.iter().map(|step| program(&step.kernel)).collect())
+    };
+    workloads.into_par_iter().map(plan_programs).collect()
+}
+
 /// Returns the kernels of workloads, each program once.
 fn kernels(
     workloads: &[NamedWorkload],
     target: &Target,
 ) -> Result<Vec<ShippedKernel>, FamilyError> {
-    // Many workloads share a kernel text, and the text hash is cheaper than the program hash.
-    let (mut texts, mut programs) = (HashSet::new(), HashSet::new());
+    let programs = programs(workloads.iter().map(|named| &*named.workload), target)?;
+    let mut seen = HashSet::new();
     let mut kernels = vec![];
-    for NamedWorkload { name, workload, .. } in workloads {
-        for step in workload.plan(target)?.steps {
-            if !texts.insert(step.kernel.text_hash()) {
-                continue;
-            }
-            let hash = step.kernel.program_hash();
-            if programs.insert(hash.clone()) {
+    for (named, programs) in workloads.iter().zip(programs) {
+        for Program { hash, name } in programs {
+            if seen.insert(hash.clone()) {
                 kernels.push(ShippedKernel {
                     hash,
-                    kernel: step.kernel.name.clone(),
-                    workload: name.clone(),
+                    kernel: name,
+                    workload: named.name.clone(),
                 });
             }
         }

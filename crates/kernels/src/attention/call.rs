@@ -112,8 +112,8 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         strides.push(rows(call, name, view)?);
     }
     let mut problem = Problem {
-        dim_v: Some(count("elements", v_dim)?),
-        kv_heads: Some(count("heads", kv_heads)?),
+        dim_v: unless_equal(count("elements", v_dim)?, dim),
+        kv_heads: unless_equal(count("heads", kv_heads)?, heads),
         dtype,
         causal: call.flag("causal"),
         scale,
@@ -126,7 +126,7 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     };
     // K and V may be one head that torch has expanded; no other tensor repeats its rows.
     match [0, 1, 2, 3].map(|i| strides[i].head == 0) {
-        [false, true, true, false] => problem.kv_heads = Some(1),
+        [false, true, true, false] => problem.kv_heads = unless_equal(1, heads),
         [false, false, false, false] => (),
         _ => {
             return call.unsupported_layout(
@@ -146,6 +146,11 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         ..Choice::default()
     };
     Ok((problem, choice))
+}
+
+/// Returns a size unless it is the default.
+fn unless_equal(size: u32, default: u64) -> Option<u32> {
+    (u64::from(size) != default).then_some(size)
 }
 
 /// Returns the element type of a call, unless no kernel supports it.
