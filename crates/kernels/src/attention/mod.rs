@@ -116,23 +116,22 @@ impl Family for Attention {
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
-        let kv_heads = p.kv_heads().min(2);
+        // Two heads of K and V are in one batch or in two.
+        let (batch, kv_heads) = match p.kv_heads() {
+            0 | 1 => (p.batch.min(2), p.kv_heads()),
+            _ => (p.batch.min(1), 2),
+        };
         let group = p.heads / p.kv_heads().max(1);
         let small = Problem {
             dim_v: p.dim_v,
-            heads: kv_heads * group.min(4),
+            heads: kv_heads * group.min(2),
             kv_heads: Some(kv_heads),
             causal: p.causal,
             corner: p.corner,
             dtype: p.dtype,
             scale: p.scale,
             lse: p.lse,
-            ..Problem::new(
-                p.batch.min(2),
-                p.heads,
-                [p.queries.min(300), p.keys.min(700)],
-                p.dim,
-            )
+            ..Problem::new(batch, p.heads, [p.queries.min(300), p.keys.min(450)], p.dim)
         };
         (small != *p).then_some((small, *config))
     }

@@ -107,7 +107,7 @@ fn probe_workloads() -> Vec<TestedWorkload> {
             runs,
         };
         for (i, work) in probe.cases.into_iter().enumerate() {
-            let few = if i == 0 { 12 } else { 3 };
+            let few = if i == 0 { 5 } else { 1 };
             all.push(tested(work, runs(0, few_or(few, 50))));
         }
         let large = probe.gpu_cases.into_iter().rev();
