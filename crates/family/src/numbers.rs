@@ -87,6 +87,33 @@ pub fn to_fp8(dtype: DType, x: f64) -> u8 {
     sign | (((exponent - min_exponent) << mantissa_bits) as u8 + steps as u8)
 }
 
+/// Returns the dot product and the sum of magnitudes; eight partial sums let the compiler vectorize.
+pub fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
+    const LANES: usize = 8;
+    let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
+    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest = xs.remainder().iter().zip(ys.remainder());
+    let rest: Vec<f64> = rest.map(|(x, y)| x * y).collect();
+    for (x, y) in xs.zip(ys) {
+        for i in 0..LANES {
+            let product = x[i] * y[i];
+            sums[i] += product;
+            sizes[i] += product.abs();
+        }
+    }
+    let sum = sums.iter().chain(&rest).sum();
+    let size = sizes.iter().copied().chain(rest.iter().map(|x| x.abs()));
+    (sum, size.sum())
+}
+
+/// Adds `weight` times a row to values, and `error` times its magnitudes to their tolerances.
+pub fn add_row(sums: &mut [(f64, f64)], row: &[f64], weight: f64, error: f64) {
+    for ((value, tolerance), x) in sums.iter_mut().zip(row) {
+        *value += weight * x;
+        *tolerance += error * x.abs();
+    }
+}
+
 /// Returns half the spacing of an element type at `x`: the largest error of rounding to nearest.
 pub fn half_ulp(dtype: DType, x: f64) -> f64 {
     let (mantissa_bits, min_exponent) = match dtype {

@@ -46,7 +46,6 @@ impl CachedReference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads;
     use warpline_ir::Target;
 
     /// Returns the bits, so that NaNs compare equal.
@@ -59,24 +58,29 @@ mod tests {
     /// Consecutive workloads of the same small problem share inputs and reference.
     #[test]
     fn cached_reference_equals_a_computed_one() {
-        let all = workloads::all(&Target::SM_90A).unwrap();
+        let target = Target::SM_90A;
+        let families = warpline_kernels::registry().into_iter();
+        let all: Vec<_> = families
+            .flat_map(|family| family.cases(&target))
+            .map(Result::unwrap)
+            .collect();
         let mut cache = CachedReference::default();
         let mut cached = 0;
         for pair in all.windows(2) {
-            let [a, b] = [&pair[0], &pair[1]].map(|named| named.workload.as_ref());
+            let [a, b] = [&pair[0], &pair[1]].map(AsRef::as_ref);
             let is_large = b.cost().bytes > 1e5 || b.cost().flops > 1e8;
             if is_large || cache_key(a, 3) != cache_key(b, 3) {
                 continue;
             }
             let first = cache.data(a, 3);
             let second = cache.data(b, 3);
-            assert!(Arc::ptr_eq(&first, &second), "{}", pair[1].name);
-            assert!(second.inputs == b.draw(3), "{}", pair[1].name);
+            assert!(Arc::ptr_eq(&first, &second), "{}", b.problem());
+            assert!(second.inputs == b.draw(3), "{}", b.problem());
             let got = second.reference.clone().unwrap();
             assert!(
                 bits(&got) == bits(&b.reference(&second.inputs)),
                 "{}",
-                pair[1].name
+                b.problem()
             );
             cached += 1;
         }

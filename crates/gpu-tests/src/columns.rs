@@ -47,7 +47,7 @@ impl Columns {
     /// Creates an empty kernel for an op of the op table.
     pub fn new(op: &'static str) -> Self {
         let mut locs = Locs::default();
-        let loc = locs.intern(vec![Frame {
+        let loc = locs.intern(&[Frame {
             file: file!(),
             line: line!(),
             column: 1,

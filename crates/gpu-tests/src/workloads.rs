@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline_ir::{Kernel, Target};
 use warpline_kernels::shipped::{bench_workloads, candidates};
 use warpline_kernels::{AnyWorkload, DeviceKind, FamilyError, registry};
@@ -151,14 +151,20 @@ struct Program {
     name: String,
 }
 
+/// The program hash of every text hash so far: many workloads share a kernel text, and the text hash is
+/// cheaper.
+static PROGRAM_HASHES: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
+
 /// Returns the programs of each workload.
 fn programs<'a>(
     workloads: impl Iterator<Item = &'a dyn AnyWorkload>,
     target: &Target,
 ) -> Result<Vec<Vec<Program>>, FamilyError> {
-    // Many workloads share a kernel text, and the text hash is cheaper than the program hash.
-    let hashes = Mutex::new(HashMap::<String, String>::new());
-    let known = || hashes.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || {
+        PROGRAM_HASHES
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
     let program = |kernel: &Kernel| {
         let text = kernel.text_hash();
         let found = known().get(&text).cloned();

@@ -4,7 +4,7 @@
 //! helpers, loops and role, innermost first. A message shows the author's line:
 //! the innermost line outside of this crate.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt;
 use std::panic::Location;
 
@@ -60,19 +60,18 @@ pub struct Loc(pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct Locs {
     stacks: Vec<Box<[Frame]>>,
-    index: HashMap<Box<[Frame]>, Loc>,
+    index: FxHashMap<Box<[Frame]>, Loc>,
 }
 
 impl Locs {
     /// Interns a stack, innermost frame first.
-    pub fn intern(&mut self, stack: Vec<Frame>) -> Loc {
-        let stack = stack.into_boxed_slice();
-        if let Some(&l) = self.index.get(&stack) {
+    pub fn intern(&mut self, stack: &[Frame]) -> Loc {
+        if let Some(&l) = self.index.get(stack) {
             return l;
         }
         let l = Loc(self.stacks.len() as u32);
-        self.stacks.push(stack.clone());
-        self.index.insert(stack, l);
+        self.stacks.push(stack.into());
+        self.index.insert(stack.into(), l);
         l
     }
 

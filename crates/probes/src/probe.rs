@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use warpline_ir::builder::{Builder, Reg};
 use warpline_ir::{BuildErrors, DType, Target, TensorMapDecl};
-use warpline_kernels::numbers::half_ulp;
+use warpline_kernels::numbers::{self, half_ulp};
 use warpline_kernels::{AnyWorkload, Cost, FamilyError, HostTensor, LaunchStep, Plan, TensorSpec};
 
 /// Declares an extent, small enough that tiles and k-tiles are counted in 32 bits.
@@ -145,11 +145,7 @@ pub(crate) fn box_map(dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
 
 /// Returns the dot product of two rows, with the tolerance of an f32 accumulation rounded to `out`.
 pub(crate) fn dot(a: &[f64], b: &[f64], out: DType) -> (f64, f64) {
-    let (mut sum, mut magnitude) = (0.0, 0.0);
-    for (x, y) in a.iter().zip(b) {
-        sum += x * y;
-        magnitude += (x * y).abs();
-    }
+    let (sum, magnitude) = numbers::dot(a, b);
     // Products are exact; the tensor cores truncate during alignment, once per k-tile.
     (sum, half_ulp(out, sum) * 1.01 + magnitude * 2f64.powi(-20))
 }

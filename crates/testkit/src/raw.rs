@@ -21,7 +21,7 @@ impl RawKernel {
                 warps,
                 registers: None,
                 body: Block::default(),
-                loc: locs.intern(vec![frame(i as u32 + 1)]),
+                loc: locs.intern(&[frame(i as u32 + 1)]),
             };
             first_warp += warps;
             role
@@ -53,7 +53,7 @@ impl RawKernel {
 
     /// Returns the location of a line.
     pub fn loc(&mut self, line: u32) -> Loc {
-        self.0.locs.intern(vec![frame(line)])
+        self.0.locs.intern(&[frame(line)])
     }
 
     /// Declares a register that every role may use.

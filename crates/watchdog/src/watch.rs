@@ -72,7 +72,7 @@ const MAX_SITES: usize = 1 << 16;
 pub fn watch(kernel: &Kernel, limits: &TimeLimits) -> Result<WatchedKernel, TooManyWaits> {
     let uniformity = Uniformity::of(kernel);
     let mut watched = kernel.clone();
-    let no_loc = watched.locs.intern(Vec::new());
+    let no_loc = watched.locs.intern(&[]);
     let [status, abort] = [(PARAM_NAMES[0], DType::U64), (PARAM_NAMES[1], DType::U32)]
         .map(|(name, dtype)| add_pointer_param(&mut watched, name, dtype, no_loc));
     let (exit_barrier, replaced) = add_barriers(&mut watched, no_loc);

@@ -241,7 +241,7 @@ impl BuilderState {
                 stack.push(f);
             }
         }
-        self.locs.intern(stack)
+        self.locs.intern(&stack)
     }
 
     /// Returns the innermost frame outside of this crate.

@@ -2,7 +2,7 @@
 
 use super::problem::{ElementType, Problem};
 use crate::parallel;
-use warpline_family::numbers::half_ulp;
+use warpline_family::numbers::{add_row, dot, half_ulp};
 use warpline_family::tensor::{HostTensor, UNTOUCHED};
 
 /// The scores that the reference computes at most; above it, it skips rows.
@@ -56,8 +56,8 @@ fn row_of<'a>(
     result: &mut [(f64, f64)],
 ) {
     let visible = p.visible_keys(query) as usize;
-    let dot = |key: &[f64]| key.iter().zip(q).map(|(x, y)| x * y).sum::<f64>();
-    let scores: Vec<f64> = (0..visible).map(|j| dot(row(1, j)) * p.scale()).collect();
+    let score = |j| dot(row(1, j), q).0 * p.scale();
+    let scores: Vec<f64> = (0..visible).map(score).collect();
     let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let dim = p.dim_v() as usize;
     if visible == 0 {
@@ -77,10 +77,8 @@ fn row_of<'a>(
     let exponent = magnitude * 2f64.powi(-21) + 2f64.powi(-21);
     let mut values = vec![(0.0, 0.0); dim];
     for (j, x) in exponentials.iter().enumerate() {
-        for ((y, error), v) in values.iter_mut().zip(row(2, j)) {
-            *y += x / sum * v;
-            *error += (x * (rounding + exponent) + underflow) / sum * v.abs();
-        }
+        let error = (x * (rounding + exponent) + underflow) / sum;
+        add_row(&mut values, row(2, j), x / sum, error);
     }
     for (out, (y, error)) in result.iter_mut().zip(values) {
         *out = (y, error + half_ulp(p.dtype.dtype(), y) * 1.01);

@@ -4,7 +4,7 @@ use super::epilogue::{bias, gate, reduce, residual, scale};
 use super::problem::{ALayout, Matrix, OperandLayout, Problem};
 use crate::weights::WeightLayout;
 use std::borrow::Cow;
-use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::numbers::{Random, dot, half_ulp};
 use warpline_family::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use warpline_ir::DType;
 
@@ -170,23 +170,4 @@ pub(crate) fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
         true => (value, half_ulp(out, value) * 1.01 + error),
         false => (value, 0.0),
     }
-}
-
-/// Returns the dot product and the sum of magnitudes; eight partial sums let the compiler vectorize.
-pub(crate) fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
-    const LANES: usize = 8;
-    let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
-    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    let rest = xs.remainder().iter().zip(ys.remainder());
-    let rest: Vec<f64> = rest.map(|(x, y)| x * y).collect();
-    for (x, y) in xs.zip(ys) {
-        for i in 0..LANES {
-            let product = x[i] * y[i];
-            sums[i] += product;
-            sizes[i] += product.abs();
-        }
-    }
-    let sum = sums.iter().chain(&rest).sum();
-    let size = sizes.iter().copied().chain(rest.iter().map(|x| x.abs()));
-    (sum, size.sum())
 }

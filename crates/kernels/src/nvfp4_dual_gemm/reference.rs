@@ -2,10 +2,10 @@
 
 use super::problem::Problem;
 use crate::gemm::epilogue::gate;
-use crate::gemm::reference::{bounded, dot};
+use crate::gemm::reference::bounded;
 use crate::nvfp4::{BLOCK, Quantized};
 use crate::weights::WeightLayout;
-use warpline_family::numbers::Random;
+use warpline_family::numbers::{Random, dot};
 use warpline_family::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use warpline_ir::DType;
 

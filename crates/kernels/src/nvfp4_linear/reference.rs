@@ -1,9 +1,10 @@
 //! The float64 reference, and random inputs.
 
 use super::problem::Problem;
-use crate::gemm::reference::{bounded, dot};
+use crate::gemm::reference::bounded;
 use crate::nvfp4::Quantized;
 use crate::nvfp4_dual_gemm::reference::draw_inputs;
+use warpline_family::numbers::dot;
 use warpline_family::tensor::{HostTensor, UNTOUCHED};
 
 /// Returns random inputs: codes of magnitude up to 1.5, and scales from 0 to 1, so that sums over
