@@ -106,9 +106,10 @@ pub fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
     (sum, size.sum())
 }
 
-/// Adds `weight` times a row to values, and `error` times its magnitudes to their tolerances.
-pub fn add_row(sums: &mut [(f64, f64)], row: &[f64], weight: f64, error: f64) {
-    for ((value, tolerance), x) in sums.iter_mut().zip(row) {
+/// Adds a row times `weight` to the values, and its magnitudes times `error` to the tolerances. Each pair
+/// is a value and its tolerance.
+pub fn add_row(values: &mut [(f64, f64)], row: &[f64], weight: f64, error: f64) {
+    for ((value, tolerance), x) in values.iter_mut().zip(row) {
         *value += weight * x;
         *tolerance += error * x.abs();
     }

@@ -168,8 +168,11 @@ fn programs<'a>(
     let program = |kernel: &Kernel| {
         let text = kernel.text_hash();
         let found = known().get(&text).cloned();
-        let hash = found.unwrap_or_else(|| kernel.program_hash());
-        known().insert(text, hash.clone());
+        let hash = found.unwrap_or_else(|| {
+            let hash = kernel.program_hash();
+            known().insert(text, hash.clone());
+            hash
+        });
         Program {
             hash,
             name: kernel.name.clone(),

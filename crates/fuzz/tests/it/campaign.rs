@@ -11,7 +11,7 @@ const SEED: u64 = 1;
 
 /// Returns the number of kernels.
 fn kernels() -> u64 {
-    few_or(75, 280)
+    few_or(90, 280)
 }
 
 /// The report of the campaign, computed once for all tests.
@@ -20,7 +20,7 @@ static REPORT: LazyLock<FuzzReport> =
 
 /// Returns the number of kernels whose interleavings are explored.
 fn explored_kernels() -> u64 {
-    few_or(15, 40)
+    few_or(18, 40)
 }
 
 /// The known causes of unsound verdicts. A fixed cause leaves this list.

@@ -47,7 +47,7 @@ fields! {
         pub stages: Option<u32>,
         /// Tiles of queries in flight
         pub q_stages: Option<u32>,
-        /// CTAs of the grid (static, queue)
+        /// CTAs of the grid at most (static, queue)
         pub ctas: Option<u32>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
@@ -69,8 +69,8 @@ pub struct Config {
     pub stages: u32,
     /// Tiles of queries in flight.
     pub q_stages: u32,
-    /// CTAs of the grid.
-    pub ctas: u32,
+    /// CTAs of the grid at most; `None` with a CTA for each tile.
+    pub ctas: Option<u32>,
     /// Columns of O that a consumer stores at once.
     pub out_cols: u32,
 }
@@ -84,10 +84,7 @@ impl From<&Config> for Choice {
             tile_keys: Some(c.tile_keys),
             stages: Some(c.stages),
             q_stages: Some(c.q_stages),
-            ctas: match c.tiles {
-                TileAssignment::One => None,
-                _ => Some(c.ctas),
-            },
+            ctas: c.ctas,
             batch_invariant: None,
         }
     }
@@ -129,7 +126,7 @@ impl Config {
             tile_keys: choice.tile_keys.unwrap_or(MIN_SELECTED_KEYS),
             stages: choice.stages.unwrap_or(2),
             q_stages: choice.q_stages.unwrap_or(1),
-            ctas: 1,
+            ctas: max_ctas(tiles, choice.ctas, target)?,
             out_cols: class.out_box(),
         };
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
@@ -149,18 +146,13 @@ impl Config {
             c = or(Self { q_stages: 2, ..c }, c);
         }
         c.check(&class, target)?;
-        c.ctas = match (tiles, choice.ctas) {
-            (TileAssignment::One, None) => c.query_tiles(p)?,
-            (TileAssignment::One, Some(_)) => {
-                let text = "--ctas needs --tiles static or queue, but --tiles is one";
-                return Err(FamilyError::Config(text.into()));
-            }
-            // A CTA has all registers of an SM.
-            (_, None) => c.query_tiles(p)?.min(target.sms),
-            (_, Some(0)) => return Err(FamilyError::Config("--ctas is 0; a grid needs 1".into())),
-            (_, Some(ctas)) => ctas,
-        };
         Ok(c)
+    }
+
+    /// Returns the CTAs of the grid.
+    pub(super) fn grid_ctas(&self, p: &Problem) -> Result<u32, FamilyError> {
+        let tiles = self.query_tiles(p)?;
+        Ok(self.ctas.map_or(tiles, |max| max.min(tiles)))
     }
 
     /// Returns the tiles of all heads.
@@ -250,6 +242,24 @@ impl Config {
             self.tile_rows()
         );
         resources(&what, target, |k| schedule::declare(k, class, self)).map(|_| ())
+    }
+}
+
+/// Returns the maximum number of CTAs, if CTAs take several tiles.
+fn max_ctas(
+    tiles: TileAssignment,
+    choice: Option<u32>,
+    target: &Target,
+) -> Result<Option<u32>, FamilyError> {
+    let reject = |text: &str| Err(FamilyError::Config(text.into()));
+    match (tiles, choice) {
+        (TileAssignment::One, None) => Ok(None),
+        (TileAssignment::One, Some(_)) => {
+            reject("--ctas needs --tiles static or queue, but --tiles is one")
+        }
+        (_, Some(0)) => reject("--ctas is 0; it must be at least 1"),
+        // A CTA has more than half of an SM's registers, so that an SM runs one.
+        (_, choice) => Ok(Some(choice.unwrap_or(target.sms))),
     }
 }
 

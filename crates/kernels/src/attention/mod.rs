@@ -116,7 +116,7 @@ impl Family for Attention {
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
-        // Two heads of K and V are in one batch or in two.
+        // Two heads of K and V in all: in one batch, or in two batches with one head each.
         let (batch, kv_heads) = match p.kv_heads() {
             0 | 1 => (p.batch.min(2), p.kv_heads()),
             _ => (p.batch.min(1), 2),

@@ -24,7 +24,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let class = p.class();
     let name = format!("attention_{}", p.dim);
     let kernel = Kernel::build(&name, target, |k| schedule::declare(k, &class, c))?;
-    let step = LaunchStep::new(kernel, [c.ctas, 1, 1])
+    let step = LaunchStep::new(kernel, [c.grid_ctas(p)?, 1, 1])
         .scalar("scale", (p.scale() * std::f64::consts::LOG2_E) as f32)
         .scalar("keys", p.keys);
     let mut step = TileScheduler::bind(step, p, c);

@@ -42,7 +42,7 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
             add(causal(problem), with(schedule, consumers));
         }
     }
-    // CTAs take several tiles, some of which see no key.
+    // Persistent CTAs: 3 CTAs compute 16 tiles. The queries of some tiles see no key.
     for tiles in [TileAssignment::Static, TileAssignment::Queue] {
         for schedule in [Schedule::PingPong, Schedule::Cooperative] {
             let problem = Problem {

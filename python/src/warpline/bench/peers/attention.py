@@ -9,10 +9,9 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from ..suites import Problem
-from . import CUDNN, EAGER, FLASH_ATTENTION, TRITON, Args, Built, Op, Peer, SkipReason
+from . import CUDNN, EAGER, FLASH_ATTENTION, TRITON, Args, Built, Op, Peer
 
-#: Scores of one block of queries of the reference.
+#: Queries of a block of the reference.
 BLOCK = 2048
 
 
@@ -43,7 +42,7 @@ def reference(
     """Attention by its definition, in the precision of the inputs: a head and a block of queries at a time."""
     (batch, queries, heads, dim), (keys, kv_heads) = q.shape, k.shape[1:3]
     out = q.new_empty(batch, queries, heads, v.shape[-1])
-    # The number of keys that a query sees beyond its own index.
+    # With a causal mask, query i sees the keys below i + ahead.
     ahead = keys - queries + 1
     for head in range(batch * heads):
         b, h = divmod(head, heads)
@@ -60,7 +59,7 @@ def reference(
     return out
 
 
-def backend(name: str, kind: str, which: Any, skip_reason: SkipReason = lambda problem: None) -> Peer:
+def backend(name: str, kind: str, which: Any) -> Peer:
     """Creates the peer for one kernel of torch's attention."""
 
     def build(args: Args) -> Built:
@@ -70,7 +69,7 @@ def backend(name: str, kind: str, which: Any, skip_reason: SkipReason = lambda p
 
         return Built(call)
 
-    return Peer(name, kind, build, skip_reason)
+    return Peer(name, kind, build)
 
 
 def flex(args: Args) -> Built:
@@ -92,21 +91,13 @@ def flex(args: Args) -> Built:
     return Built(call)
 
 
-def only_squares(problem: Problem) -> str | None:
-    """Returns why torch's causal mask differs from that of a problem, if it does."""
-    fields = problem.problem
-    if fields["causal"] and fields["queries"] != fields["keys"]:
-        return "torch aligns the causal mask at the first key"
-    return None
-
-
 OP = Op(
     reference,
     ("q", "k", "v"),
     (
-        Peer("torch", EAGER, lambda args: Built(lambda: attention(**args)), only_squares),
-        backend("cuDNN", CUDNN, SDPBackend.CUDNN_ATTENTION, only_squares),
-        backend("FlashAttention-2", FLASH_ATTENTION, SDPBackend.FLASH_ATTENTION, only_squares),
-        Peer("flex_attention", TRITON, flex, only_squares),
+        Peer("torch", EAGER, lambda args: Built(lambda: attention(**args))),
+        backend("cuDNN", CUDNN, SDPBackend.CUDNN_ATTENTION),
+        backend("FlashAttention-2", FLASH_ATTENTION, SDPBackend.FLASH_ATTENTION),
+        Peer("flex_attention", TRITON, flex),
     ),
 )
