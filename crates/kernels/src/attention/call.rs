@@ -1,7 +1,8 @@
 //! The Python op: signature, and the problem of a call.
 
 use super::config::Choice;
-use super::problem::{ElementType, MAX_DIM, PITCH_BYTES, Problem, Strides, is_supported_dim};
+use super::problem::{ElementType, MAX_DIM, PITCH_BYTES, Problem, is_supported_dim};
+use super::rows::Strides;
 use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};

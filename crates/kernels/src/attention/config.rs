@@ -1,5 +1,6 @@
 //! The config: schedule, tile, stages and registers.
 
+use super::mask::MaskClass;
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
 use super::work::MAX_TILES;
@@ -185,8 +186,10 @@ impl Config {
             Schedule::Cooperative => 0,
             Schedule::PingPong => scores / 2,
         };
-        let temporaries = 16 + scores * if class.causal { 13 } else { 8 } / 32;
-        output + scores + probabilities + temporaries
+        let is_masked = class.mask != MaskClass::default();
+        let temporaries = 16 + scores * if is_masked { 13 } else { 8 } / 32;
+        let bias = class.bias.map_or(0, |bias| bias.registers(self.tile_keys));
+        output + scores + probabilities + temporaries + bias
     }
 
     fn check(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {

@@ -1,7 +1,9 @@
 //! What all schedules share: parameters, rings, the load role, masks and the epilogue.
 
 use super::config::Config;
+use super::mask::{Blocks, Visibility};
 use super::problem::{Class, MAX_LEN};
+use super::scores::ScoreRules;
 use super::work::{QueryTile, TileScheduler};
 use crate::roles::{consumer, copy_role};
 use warpline_ir::TensorMapDecl;
@@ -20,11 +22,10 @@ impl<T: OutboxElement + FragOperand<Order = Natural> + Half> Half16 for T {}
 pub(super) struct Context<T> {
     pub(super) config: Config,
     pub(super) class: Class,
-    pub(super) scale: Reg<f32>,
     pub(super) rings: Rings<T>,
     tiles: TileScheduler,
-    keys: Reg<u32>,
-    diagonal: Option<[Reg<u32>; 2]>,
+    pub(super) rules: ScoreRules,
+    visibility: Visibility,
     maps: [TensorMap; 4],
     lse: Option<Lse>,
 }
@@ -45,20 +46,9 @@ struct Lse {
     heads: Reg<u32>,
 }
 
-/// The blocks of keys of a tile, from the last one down.
-#[derive(Clone, Copy)]
-pub(super) struct Blocks {
-    pub(super) count: Reg<u32>,
-    /// Blocks after the first one that have a masked score.
-    pub(super) masked: Reg<u32>,
-    /// Blocks without a masked score, which come last.
-    pub(super) full: Reg<u32>,
-}
-
 impl<T: Half16> Context<T> {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        let length = |name| k.param::<u32>(name).at_most(MAX_LEN);
         let map = |cols, rows| {
             let mut decl = TensorMapDecl::tiled(T::DTYPE, [cols, rows]);
             decl.tile.extend([1, 1]);
@@ -71,9 +61,11 @@ impl<T: Half16> Context<T> {
                 .broadcast()
         };
 
-        let lse = class.lse.then(|| {
-            let (queries, heads) = (length("queries").at_least(1), k.param::<u32>("heads"));
-            let heads = heads.at_least(1).at_most(1 << 20);
+        let visibility = Visibility::declare(k, class.mask);
+        let queries = (class.lse || class.bias.is_some())
+            .then(|| k.param::<u32>("queries").at_least(1).at_most(MAX_LEN));
+        let lse = queries.filter(|_| class.lse).map(|queries| {
+            let heads = k.param::<u32>("heads").at_least(1).at_most(1 << 20);
             let len = k.param::<u64>("lse_len");
             Lse {
                 to: k.pointer::<f32>("lse").elements(len),
@@ -81,13 +73,13 @@ impl<T: Half16> Context<T> {
                 heads,
             }
         });
+        let rules = ScoreRules::declare(k, class, queries, visibility);
         Self {
             config: *c,
             class: *class,
-            scale: k.param::<f32>("scale"),
             tiles: TileScheduler::declare(k, c),
-            keys: length("keys"),
-            diagonal: class.causal.then(|| ["ahead", "lead"].map(length)),
+            rules,
+            visibility,
             maps: [
                 k.tensor_map("q", map(PANEL, c.tile_rows())),
                 k.tensor_map("k", map(PANEL, keys)),
@@ -103,27 +95,10 @@ impl<T: Half16> Context<T> {
         }
     }
 
-    /// Returns the number of keys that a query sees: the first ones.
-    fn visible_keys(&self, query: Reg<u32>) -> Reg<u32> {
-        match self.diagonal {
-            None => self.keys,
-            Some([ahead, lead]) => (query + 1 + ahead).max(lead).min(lead + self.keys) - lead,
-        }
-    }
-
-    /// Returns the blocks of a tile. All roles count them alike, so that the checker sees equal loops. A
-    /// tile without a visible key has one block, which is masked entirely.
     fn blocks(&self, tile: &QueryTile) -> Blocks {
         let last = tile.query + (self.config.tile_rows() - 1);
-        let count = self.visible_keys(last).div_ceil(self.config.tile_keys);
-        let count = count.max(1);
-        let rest = count - 1;
-        let full = (self.visible_keys(tile.query) / self.config.tile_keys).min(rest);
-        Blocks {
-            count,
-            masked: rest - full,
-            full,
-        }
+        let queries = [tile.query, last];
+        self.visibility.blocks(queries, self.config.tile_keys)
     }
 
     /// Declares the role that loads Q, K and V.
@@ -149,15 +124,15 @@ impl<T: Half16> Context<T> {
             }
             slot.commit();
         };
-        let block = |i| {
-            let row = (blocks.count - 1 - i) * self.config.tile_keys;
+        let load = |block: Reg<u32>| {
+            let row = block * self.config.tile_keys;
             fill(rings.k.acquire(), keys, row, tile.kv_head);
             fill(rings.v.acquire(), values, row, tile.kv_head);
         };
         fill(rings.q.acquire(), q, tile.query, tile.head);
-        block(0u32.reg());
-        steps(blocks.masked).each(|i| block(i + 1));
-        steps(blocks.full).each(|i| block(i + 1 + blocks.masked));
+        load(blocks.last);
+        steps(blocks.masked).each(|i| load(blocks.masked_block(i)));
+        steps(blocks.full).each(|i| load(blocks.full_block(i)));
     }
 
     /// Declares the consumers. `body` computes a tile.
@@ -176,6 +151,7 @@ impl<T: Half16> Context<T> {
                     let consumer = Consumer {
                         context: self,
                         first_query,
+                        tile,
                         part: i,
                         blocks: self.blocks(&tile),
                     };
@@ -207,7 +183,8 @@ pub(super) struct Consumer<'a, T> {
     pub(super) context: &'a Context<T>,
     pub(super) part: u32,
     pub(super) blocks: Blocks,
-    first_query: Reg<u32>,
+    pub(super) first_query: Reg<u32>,
+    pub(super) tile: QueryTile,
 }
 
 impl<T: Half16> Consumer<'_, T> {
@@ -227,14 +204,8 @@ impl<T: Half16> Consumer<'_, T> {
         slot.slice(0..slot.rows(), 0..self.context.class.cols_v).t()
     }
 
-    /// Computes the scores of block `i`, counted from the last one down. Masks them if `is_masked`.
-    #[track_caller]
-    pub(super) fn mask(&self, scores: Frag, i: Reg<u32>) -> Frag {
-        let first_key = (self.blocks.count - 1 - i) * self.context.config.tile_keys;
-        let is_visible = |at: FragCoord| {
-            let visible = self.context.visible_keys(self.first_query + at.row);
-            (first_key + at.col).lt(visible)
-        };
-        scores.mask(is_visible, f32::NEG_INFINITY)
+    /// Returns the base-2 exponent of the head's sink.
+    pub(super) fn sink(&self) -> Option<Reg<f32>> {
+        self.context.rules.sink(self.tile.head)
     }
 }

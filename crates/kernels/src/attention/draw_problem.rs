@@ -1,6 +1,8 @@
 //! Random problems of the documented domain.
 
-use super::problem::{Corner, ElementType, MAX_DIM, MAX_LEN, Problem, Strides};
+use super::bias::BiasStrides;
+use super::problem::{AddendType, Corner, ElementType, MAX_DIM, MAX_LEN, Problem};
+use super::rows::Strides;
 use warpline_family::numbers::Random;
 
 /// The maximum elements of a drawn tensor with dense rows.
@@ -25,7 +27,16 @@ pub(super) fn draw(random: &mut Random) -> Problem {
         dtype: random.pick(ElementType::ALL),
         causal: random.percent(50),
         corner: random.pick(Corner::ALL),
+        window_left: random
+            .percent(20)
+            .then(|| random.extent(0..=1 << 14) as u32),
+        window_right: random
+            .percent(20)
+            .then(|| random.extent(0..=1 << 14) as u32),
         scale: (random.percent(30)).then(|| random.pick(&[1.0, 0.01, 3e4])),
+        softcap: random.percent(10).then(|| random.pick(&[0.1, 50.0])),
+        sink: random.percent(10).then(|| random.pick(AddendType::ALL)),
+        bias: random.percent(20).then(|| random.pick(AddendType::ALL)),
         lse: random.percent(50),
         ..Problem::new(batch, heads, lens, dim)
     };
@@ -41,11 +52,43 @@ pub(super) fn draw(random: &mut Random) -> Problem {
     };
     let (queries, keys) = (problem.queries, problem.keys);
     let (kv_heads, dim_v) = (problem.kv_heads(), problem.dim_v());
-    Problem {
+    let problem = Problem {
         q_strides: strides([queries, heads, dim]),
         k_strides: strides([keys, kv_heads, dim]),
         v_strides: strides([keys, kv_heads, dim_v]),
         o_strides: strides([queries, heads, dim_v]),
         ..problem
+    };
+    let bias_strides = problem.bias.and_then(|_| bias_strides(&problem, random));
+    let problem = Problem {
+        bias_strides,
+        ..problem
+    };
+    match problem.check_bias() {
+        Ok(()) => problem,
+        // The bias is too large.
+        Err(_) => Problem {
+            bias: None,
+            bias_strides: None,
+            ..problem
+        },
     }
+}
+
+/// Draws the strides of a bias: a dense one, or one whose dimensions may be broadcast or padded.
+fn bias_strides(p: &Problem, random: &mut Random) -> Option<BiasStrides> {
+    let mut next = 1;
+    let mut stride = |extent: u32| {
+        let stride = if random.percent(40) { 0 } else { next };
+        next = stride.max(1) * (u64::from(extent) + random.extent(0..=3));
+        stride
+    };
+    let [key, row, head, batch] = [p.keys, p.queries, p.heads, p.batch].map(&mut stride);
+    let strides = BiasStrides {
+        key,
+        row,
+        head,
+        batch,
+    };
+    random.percent(50).then_some(strides)
 }

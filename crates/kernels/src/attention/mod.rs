@@ -7,10 +7,14 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`problem`] | extents, masks, strides, tensors |
+//! | [`problem`] | extents, masks, tensors |
+//! | `rows` | the strides of Q, K, V and O |
 //! | [`config`] | schedule, tile, stages |
 //! | `schedule` | one file per schedule |
-//! | `context` | parameters, rings, the load role, masks, the epilogue |
+//! | `context` | parameters, rings, the load role, the epilogue |
+//! | `mask` | visible keys, and the blocks of keys that a tile visits |
+//! | `scores` | softcap, bias, mask, sink |
+//! | `bias` | the bias in memory |
 //! | `softmax` | the running maximum and sum |
 //! | `work` | the order of tiles |
 //! | `call` | the Python op |
@@ -20,21 +24,27 @@
 //! | `suite` | the benchmark |
 //! | `table` | the test table |
 
+mod bias;
 mod call;
 pub mod config;
 mod context;
 mod draw_problem;
+mod mask;
 mod plan;
 pub mod problem;
 mod reference;
+mod rows;
 mod schedule;
+mod scores;
 mod softmax;
 mod suite;
 mod table;
 mod work;
 
+pub use bias::BiasStrides;
 pub use config::{Choice, Config, Schedule, TileAssignment};
-pub use problem::{Corner, ElementType, Problem, Strides};
+pub use problem::{AddendType, Corner, ElementType, Problem};
+pub use rows::Strides;
 
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
@@ -127,7 +137,12 @@ impl Family for Attention {
             heads: kv_heads * group.min(2),
             kv_heads: Some(kv_heads),
             causal: p.causal,
+            window_left: p.window_left,
+            window_right: p.window_right,
             corner: p.corner,
+            softcap: p.softcap,
+            sink: p.sink,
+            bias: p.bias,
             dtype: p.dtype,
             scale: p.scale,
             lse: p.lse,

@@ -3,6 +3,7 @@
 use super::config::{Config, TileAssignment};
 use super::problem::{PITCH_BYTES, Problem};
 use super::schedule;
+use super::scores::ScoreRules;
 use super::work::TileScheduler;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Address, Buffer, LaunchStep, Plan};
@@ -11,7 +12,7 @@ use warpline_ir::{Kernel, Target};
 /// The bytes of a work queue: two 32-bit words.
 const QUEUE_BYTES: u64 = 8;
 /// K and V without keys have a row of zeros behind the work queue: the kernel loads it and masks it.
-const ZEROS: Address = Address {
+pub(super) const ZEROS: Address = Address {
     buffer: Buffer::Workspace,
     offset: PITCH_BYTES,
 };
@@ -24,14 +25,10 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let class = p.class();
     let name = format!("attention_{}", p.dim);
     let kernel = Kernel::build(&name, target, |k| schedule::declare(k, &class, c))?;
-    let step = LaunchStep::new(kernel, [c.grid_ctas(p)?, 1, 1])
-        .scalar("scale", (p.scale() * std::f64::consts::LOG2_E) as f32)
-        .scalar("keys", p.keys);
-    let mut step = TileScheduler::bind(step, p, c);
-    if class.causal {
-        let [ahead, lead] = p.diagonal();
-        step = step.scalar("ahead", ahead).scalar("lead", lead);
-    }
+    let step = LaunchStep::new(kernel, [c.grid_ctas(p)?, 1, 1]).scalar("keys", p.keys);
+    let step = TileScheduler::bind(step, p, c);
+    let step = p.mask().bind(step);
+    let mut step = ScoreRules::bind(step, p, &p.inputs())?;
     let buffers = [0, 1, 2]
         .map(Buffer::Input)
         .into_iter()
@@ -40,12 +37,14 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
         let tensor = rows.tensor(buffer.into(), ZEROS, p.dtype.dtype());
         step = step.tensor(rows.name, tensor);
     }
+    if class.lse || class.bias.is_some() {
+        step = step.scalar("queries", p.queries);
+    }
     if class.lse {
         let lse_len = u64::from(p.batch) * u64::from(p.heads) * u64::from(p.queries);
         step = step
             .pointer("lse", Buffer::Output(1))
             .scalar("lse_len", lse_len)
-            .scalar("queries", p.queries)
             .scalar("heads", p.heads);
     }
     let workspace = match c.tiles {

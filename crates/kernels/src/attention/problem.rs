@@ -1,9 +1,10 @@
 //! The problem: extents, masks, strides, and the tensors of inputs and outputs.
 
-use serde_json::Value;
+use super::bias::{BiasClass, BiasStrides};
+use super::mask::{Mask, MaskClass};
+use super::rows::{Rows, Strides};
+use std::ops::Range;
 use warpline_family::error::FamilyError;
-use warpline_family::field::{FieldKind, FieldValue};
-use warpline_family::plan::{Address, TensorArg};
 use warpline_family::tensor::TensorSpec;
 use warpline_family::{fields, keywords};
 use warpline_ir::DType;
@@ -31,7 +32,30 @@ impl ElementType {
 }
 
 keywords! {
-    /// The corner of the score matrix at which the diagonal of a causal mask ends.
+    /// The element type of a sink or a bias.
+    pub enum AddendType {
+        /// IEEE single precision
+        F32 = "f32",
+        /// bfloat16
+        Bf16 = "bf16",
+        /// IEEE half precision
+        F16 = "f16",
+    }
+}
+
+impl AddendType {
+    /// Returns the element type.
+    pub const fn dtype(self) -> DType {
+        match self {
+            AddendType::F32 => DType::F32,
+            AddendType::Bf16 => DType::Bf16,
+            AddendType::F16 => DType::F16,
+        }
+    }
+}
+
+keywords! {
+    /// The corner of the score matrix at which the diagonal of a mask ends.
     #[derive(Default)]
     pub enum Corner {
         /// The last query sees all keys
@@ -39,35 +63,6 @@ keywords! {
         BottomRight = "bottom-right",
         /// The first query sees the first key only
         TopLeft = "top-left",
-    }
-}
-
-/// The strides of rows, heads and batches of a tensor, in elements.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Strides {
-    /// From one query or key to the next.
-    pub row: u64,
-    /// From one head to the next.
-    pub head: u64,
-    /// From one batch to the next.
-    pub batch: u64,
-}
-
-impl FieldValue for Strides {
-    fn kind() -> FieldKind {
-        FieldKind::Number {
-            unit: "ROW,HEAD,BATCH",
-        }
-    }
-    fn read(text: &str) -> Result<Self, String> {
-        let numbers: Option<Vec<u64>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
-        match numbers.as_deref() {
-            Some(&[row, head, batch]) => Ok(Self { row, head, batch }),
-            _ => Err("three whole numbers with commas: row, head and batch".to_owned()),
-        }
-    }
-    fn json(&self) -> Value {
-        format!("{},{},{}", self.row, self.head, self.batch).into()
     }
 }
 
@@ -92,10 +87,22 @@ fields! {
         pub dtype: ElementType = ElementType::Bf16,
         /// Masks keys behind the diagonal
         pub causal: bool = false,
+        /// Keys before the diagonal that a query sees at most (default: all)
+        pub window_left: Option<u32> [COUNT],
+        /// Keys behind the diagonal that a query sees at most (default: all)
+        pub window_right: Option<u32> [COUNT],
         /// The corner at which the diagonal ends
         pub corner: Corner = Corner::BottomRight,
         /// The factor of the scores (default: 1/√dim)
         pub scale: Option<f32>,
+        /// Limits scores: s becomes softcap · tanh(scale · s / softcap)
+        pub softcap: Option<f32>,
+        /// Element type of a score for each head that has no value: it takes a part of the sum only
+        pub sink: Option<AddendType>,
+        /// Element type of a bias [batch, heads, queries, keys] that is added to the scores
+        pub bias: Option<AddendType>,
+        /// Strides of the bias (default: dense)
+        pub bias_strides: Option<BiasStrides> [ELEMENTS],
         /// Also returns the logarithm of the sum of exponentials of each row, in f32
         pub lse: bool = false,
         /// Strides of Q (default: dense, [batch, queries, heads, dim])
@@ -132,7 +139,10 @@ pub(super) struct Class {
     pub(super) cols: u32,
     /// Columns of V and O.
     pub(super) cols_v: u32,
-    pub(super) causal: bool,
+    pub(super) mask: MaskClass,
+    pub(super) softcap: bool,
+    pub(super) sink: Option<AddendType>,
+    pub(super) bias: Option<BiasClass>,
     pub(super) lse: bool,
 }
 
@@ -144,17 +154,6 @@ impl Class {
             false => OUT_COLS,
         }
     }
-}
-
-/// One of the four tensors of rows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
-    pub(super) name: &'static str,
-    /// Elements of a row.
-    pub(super) dim: u32,
-    /// Rows, heads and batches.
-    pub(super) extents: [u64; 3],
-    pub(super) strides: Strides,
 }
 
 /// Returns whether a kernel exists for rows of `dim` elements: TMA reads rows of whole 16 bytes.
@@ -175,8 +174,14 @@ impl Problem {
             dim_v: None,
             dtype: ElementType::Bf16,
             causal: false,
+            window_left: None,
+            window_right: None,
             corner: Corner::BottomRight,
             scale: None,
+            softcap: None,
+            sink: None,
+            bias: None,
+            bias_strides: None,
             lse: false,
             q_strides: None,
             k_strides: None,
@@ -190,7 +195,10 @@ impl Problem {
             dtype: self.dtype,
             cols: self.dim.next_multiple_of(K_STEP),
             cols_v: self.dim_v().next_multiple_of(OUT_COLS),
-            causal: self.causal,
+            mask: self.mask().into(),
+            softcap: self.softcap.is_some(),
+            sink: self.sink,
+            bias: self.bias_class(),
             lse: self.lse,
         }
     }
@@ -213,25 +221,24 @@ impl Problem {
         }
     }
 
-    /// Returns how many keys the first query sees beyond the first one, and how many leading queries see
-    /// none, of a causal mask.
-    pub(super) fn diagonal(&self) -> [u32; 2] {
-        match self.corner {
-            Corner::TopLeft => [0, 0],
-            Corner::BottomRight => [
-                self.keys.saturating_sub(self.queries),
-                self.queries.saturating_sub(self.keys),
-            ],
-        }
+    /// Returns the mask of `causal` and the window.
+    pub(super) fn mask(&self) -> Mask {
+        let corner = match self.corner {
+            Corner::TopLeft => 0,
+            Corner::BottomRight => i64::from(self.keys) - i64::from(self.queries),
+        };
+        let right = match self.causal {
+            true => Some(0),
+            false => self.window_right,
+        };
+        let first = self.window_left.map(|left| corner - i64::from(left));
+        let end = right.map(|right| corner + i64::from(right) + 1);
+        Mask::new(first, end, self.queries, self.keys)
     }
 
-    /// Returns the number of keys that a query sees: the first ones.
-    pub(super) fn visible_keys(&self, query: u32) -> u32 {
-        let [ahead, lead] = self.diagonal();
-        match self.causal {
-            true => (query + 1 + ahead).saturating_sub(lead).min(self.keys),
-            false => self.keys,
-        }
+    /// Returns the keys that a query sees.
+    pub(super) fn visible(&self, query: u32) -> Range<u32> {
+        self.mask().visible(query, self.keys)
     }
 
     /// Returns Q, K, V and O.
@@ -286,6 +293,14 @@ impl Problem {
                 self.scale()
             ));
         }
+        if let Some(softcap) = self.softcap
+            && !(softcap.is_finite() && softcap > 0.0)
+        {
+            return reject(format!(
+                "--softcap is {softcap}; it must be a positive number"
+            ));
+        }
+        self.check_bias()?;
         for (flag, len) in [("--queries", self.queries), ("--keys", self.keys)] {
             if len > MAX_LEN {
                 return reject(format!("{flag} is {len}; it must be at most {MAX_LEN}"));
@@ -328,10 +343,12 @@ impl Problem {
     }
 
     pub(super) fn inputs(&self) -> Vec<TensorSpec> {
-        self.rows()[..3]
-            .iter()
-            .map(|rows| self.spec(rows))
-            .collect()
+        let sink = self
+            .sink
+            .map(|sink| TensorSpec::new("sink", sink.dtype(), &[self.heads]));
+        let rows = self.rows();
+        let rows = rows[..3].iter().map(|rows| self.spec(rows));
+        rows.chain(sink).chain(self.bias_spec()).collect()
     }
 
     pub(super) fn outputs(&self) -> Vec<TensorSpec> {
@@ -365,81 +382,9 @@ impl Problem {
 
     /// Returns the floating-point operations of the visible scores.
     pub(super) fn flops(&self) -> f64 {
-        let visible = match self.causal {
-            false => f64::from(self.queries) * f64::from(self.keys),
-            true => {
-                let [ahead, lead] = self.diagonal();
-                // The rows from `lead` on see ahead + 1, ahead + 2, …, at most all keys.
-                let first = f64::from((1 + ahead).min(self.keys));
-                let rows = f64::from(self.queries - lead.min(self.queries));
-                let growing = rows.min(f64::from(self.keys) - first + 1.0).max(0.0);
-                growing * (first + (growing - 1.0) / 2.0) + (rows - growing) * f64::from(self.keys)
-            }
-        };
-        2.0 * visible
+        2.0 * self.mask().visible_scores(self.queries, self.keys)
             * f64::from(self.dim + self.dim_v())
             * f64::from(self.batch)
             * f64::from(self.heads)
-    }
-}
-
-impl Rows {
-    /// Returns the elements from the first to the last one.
-    pub(super) fn elements(&self) -> u64 {
-        let Strides { row, head, batch } = self.strides;
-        let reach = |extent: u64, stride: u64| (extent - 1).saturating_mul(stride);
-        let [rows, heads, batches] = self.extents;
-        match self.extents.contains(&0) {
-            true => 0,
-            false => reach(rows, row)
-                .saturating_add(reach(heads, head))
-                .saturating_add(reach(batches, batch))
-                .saturating_add(self.dim.into()),
-        }
-    }
-
-    /// Returns whether no two rows share an element; interleaved dimensions count as shared.
-    fn is_disjoint(&self) -> bool {
-        if self.extents.contains(&0) {
-            return true;
-        }
-        let Strides { row, head, batch } = self.strides;
-        let mut dims: Vec<_> = self.extents.into_iter().zip([row, head, batch]).collect();
-        dims.retain(|&(extent, _)| extent > 1);
-        dims.sort_by_key(|&(_, stride)| stride);
-        let mut reach = u64::from(self.dim);
-        dims.into_iter().all(|(extent, stride)| {
-            let is_disjoint = stride >= reach;
-            reach = reach.saturating_add((extent - 1).saturating_mul(stride));
-            is_disjoint
-        })
-    }
-
-    /// Returns the index of the first element of a row.
-    pub(super) fn index(&self, [row, head, batch]: [usize; 3]) -> usize {
-        let s = self.strides;
-        row * s.row as usize + head * s.head as usize + batch * s.batch as usize
-    }
-
-    /// Returns the tensor map's run-time part. A tensor without elements has one row of 16 bytes at `empty`.
-    pub(super) fn tensor(&self, at: Address, empty: Address, dtype: DType) -> TensorArg {
-        let size = dtype.bytes() as u64;
-        if self.extents.contains(&0) {
-            return TensorArg::strided(
-                empty,
-                vec![PITCH_BYTES / size, 1, 1, 1],
-                vec![PITCH_BYTES; 3],
-            );
-        }
-        let Strides { row, head, batch } = self.strides;
-        let mut extents = vec![self.dim.into()];
-        extents.extend(self.extents);
-        // The stride of a single row, head or batch does not matter, but must be legal.
-        let strides = self.extents.iter().zip([row, head, batch]);
-        let strides = strides.map(|(&extent, stride)| match extent {
-            1 => u64::from(self.dim) * size,
-            _ => stride * size,
-        });
-        TensorArg::strided(at, extents, strides.collect())
     }
 }

@@ -11,6 +11,12 @@ const MAX_SCORES: u64 = 1 << 27;
 /// Returns the value and tolerance of each element of O and of the logarithms.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let values: Vec<Vec<f64>> = inputs.iter().map(|x| x.values().collect()).collect();
+    let specs = p.inputs();
+    let named = |name: &str| {
+        let input = specs.iter().position(|spec| spec.name == name);
+        input.map(|i| &values[i])
+    };
+    let (sinks, biases) = (named("sink"), named("bias"));
     let rows = p.rows();
     let (heads, queries, dim) = (p.heads as usize, p.queries as usize, p.dim_v() as usize);
     let group = p.heads.checked_div(p.kv_heads()).unwrap_or(1).max(1) as usize;
@@ -23,12 +29,19 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
         for (i, result) in part.chunks_mut(dim + 1).enumerate() {
             let i = first + i;
             let (row, head, batch) = (i % queries, i / queries % heads, i / queries / heads);
-            if i % step == 0 || p.visible_keys(row as u32) == 0 {
+            if i % step == 0 || p.visible(row as u32).is_empty() {
                 let q = &values[0][rows[0].index([row, head, batch])..][..p.dim as usize];
                 let key = |x: usize, j| {
                     &values[x][rows[x].index([j, head / group, batch])..][..rows[x].dim as usize]
                 };
-                row_of(p, row as u32, q, &key, result);
+                let row = Row {
+                    query: row as u32,
+                    q,
+                    key: &key,
+                    bias: &|j| biases.map_or(0.0, |bias| bias[p.bias_index([j, row, head, batch])]),
+                    sink: sinks.map(|sink| sink[head]),
+                };
+                row_of(p, &row, result);
             }
         }
     });
@@ -45,40 +58,56 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     }
 }
 
+/// A query and what it attends to.
+struct Row<'a> {
+    query: u32,
+    q: &'a [f64],
+    /// Returns row `j` of K (1) or V (2).
+    key: &'a dyn Fn(usize, usize) -> &'a [f64],
+    bias: &'a dyn Fn(usize) -> f64,
+    sink: Option<f64>,
+}
+
 /// Computes a row of O and its logarithm.
 ///
 /// P is rounded to 16 bits (half an ulp of its value), the exponents to f32, and the sums to f32.
-fn row_of<'a>(
-    p: &Problem,
-    query: u32,
-    q: &[f64],
-    row: &dyn Fn(usize, usize) -> &'a [f64],
-    result: &mut [(f64, f64)],
-) {
-    let visible = p.visible_keys(query) as usize;
-    let score = |j| dot(row(1, j), q).0 * p.scale();
-    let scores: Vec<f64> = (0..visible).map(score).collect();
-    let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+fn row_of(p: &Problem, row: &Row<'_>, result: &mut [(f64, f64)]) {
+    let visible = p.visible(row.query);
+    let capped = |score: f64| match p.softcap {
+        None => score,
+        Some(cap) => f64::from(cap) * (score / f64::from(cap)).tanh(),
+    };
+    let product = |j: u32| dot((row.key)(1, j as usize), row.q).0 * p.scale();
+    let products: Vec<f64> = visible.clone().map(product).collect();
+    let score = |(j, &s): (u32, &f64)| capped(s) + (row.bias)(j as usize);
+    let scores: Vec<f64> = visible.clone().zip(&products).map(score).collect();
+    let max = scores.iter().copied().chain(row.sink);
+    let max = max.fold(f64::NEG_INFINITY, f64::max);
     let dim = p.dim_v() as usize;
-    if visible == 0 {
+    if max == f64::NEG_INFINITY {
         result.fill((0.0, 0.0));
         result[dim] = (f64::NEG_INFINITY, 0.0);
         return;
     }
     let exponentials: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
-    let sum: f64 = exponentials.iter().sum();
+    let sink = row.sink.map_or(0.0, |sink| (sink - max).exp());
+    let sum = exponentials.iter().sum::<f64>() + sink;
     // Half an ulp of a probability, and of one below the least normal number.
     let [rounding, underflow] = match p.dtype {
         ElementType::F16 => [-11, -25].map(|e| 2f64.powi(e)),
         ElementType::Bf16 => [2f64.powi(-8), 0.0],
     };
-    // The error of an exponent: of the score, and of its product with the scale.
-    let magnitude = scores.iter().fold(max.abs(), |m, s| m.max(s.abs()));
-    let exponent = magnitude * 2f64.powi(-21) + 2f64.powi(-21);
+    // The error of an exponent: of the product, of its part with the bias, and of the scale. tanh has the
+    // absolute error of some rounding steps near 1.
+    let largest = |m: f64, x: &f64| if x.is_finite() { m.max(x.abs()) } else { m };
+    let magnitude = products.iter().chain(&scores).chain(&row.sink);
+    let magnitude = magnitude.fold(0.0, largest);
+    let softcap = p.softcap.map_or(0.0, |cap| f64::from(cap) * 2f64.powi(-21));
+    let exponent = magnitude * 2f64.powi(-21) + 2f64.powi(-21) + softcap;
     let mut values = vec![(0.0, 0.0); dim];
-    for (j, x) in exponentials.iter().enumerate() {
+    for (j, x) in visible.zip(&exponentials) {
         let error = (x * (rounding + exponent) + underflow) / sum;
-        add_row(&mut values, row(2, j), x / sum, error);
+        add_row(&mut values, (row.key)(2, j as usize), x / sum, error);
     }
     for (out, (y, error)) in result.iter_mut().zip(values) {
         *out = (y, error + half_ulp(p.dtype.dtype(), y) * 1.01);

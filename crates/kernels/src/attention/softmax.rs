@@ -54,14 +54,29 @@ impl RunningSoftmax {
     }
 
     /// Returns the factor of the accumulated values, and the logarithm of the sum of exponentials. A row
-    /// without a visible key has 0 and −∞.
+    /// without a visible key has 0 and −∞. `sink` is the exponent of a score without a value.
     #[track_caller]
-    pub(super) fn finish(self, scale: Reg<f32>) -> (RowVector, RowVector) {
+    pub(super) fn finish(self, scale: Reg<f32>, sink: Option<Reg<f32>>) -> (RowVector, RowVector) {
         let sum = self.sum.reduce_lanes(|x, y| x + y);
-        let factor = sum.map(|sum| select(sum.eq(0.0f32), 0.0f32, recip(sum)));
-        let log = finite(&self.max).zip(&sum, |max, sum| {
-            max.fma(scale, log2(sum)) * std::f32::consts::LN_2
+        let Some(sink) = sink else {
+            let factor = sum.map(|sum| select(sum.eq(0.0f32), 0.0f32, recip(sum)));
+            let log = finite(&self.max).zip(&sum, |max, sum| logarithm(max * scale, sum));
+            return (factor, log);
+        };
+        // Relative to the larger one of the maximum and the sink.
+        let old = self.max.map(|max| max * scale);
+        let max = finite(&old.map(|max| max.max(sink)));
+        let correction = old.zip(&max, |old, new| exp2(old - new));
+        let sum = sum.zip(&correction, |sum, by| sum * by);
+        let sum = sum.zip(&max, |sum, max| sum + exp2(sink - max));
+        let factor = sum.zip(&correction, |sum, by| {
+            select(sum.eq(0.0f32), 0.0f32, recip(sum) * by)
         });
-        (factor, log)
+        (factor, max.zip(&sum, logarithm))
     }
+}
+
+/// Returns the natural logarithm of `sum · 2^max`.
+fn logarithm(max: Reg<f32>, sum: Reg<f32>) -> Reg<f32> {
+    (max + log2(sum)) * std::f32::consts::LN_2
 }

@@ -1,7 +1,9 @@
 //! The test table: small problems that reach every path.
 
+use super::bias::BiasStrides;
 use super::config::{Choice, Schedule, TileAssignment};
-use super::problem::{Corner, ElementType, Problem, Strides};
+use super::problem::{AddendType, Corner, ElementType, Problem};
+use super::rows::Strides;
 use warpline_family::family::TestCase;
 
 /// Returns the cases.
@@ -111,5 +113,144 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
         ..Choice::default()
     };
     add(causal(Problem::new(1, 1, [150, 500], 64)), narrow);
+    cases.extend(windows());
+    cases.extend(score_rules());
     cases
+}
+
+/// Returns cases of sliding windows: within a block, over several blocks, wider than the sequence, and
+/// of queries that see no key.
+fn windows() -> Vec<TestCase<Problem, Choice>> {
+    let mut cases = Vec::new();
+    for schedule in [Schedule::PingPong, Schedule::Cooperative] {
+        for [left, right] in [
+            [Some(0), Some(0)],
+            [Some(7), Some(0)],
+            [Some(70), Some(20)],
+            [Some(200), None],
+            [None, Some(50)],
+            [Some(5000), Some(3)],
+        ] {
+            for [queries, keys] in [[330, 410], [300, 90], [70, 0]] {
+                let problem = Problem {
+                    window_left: left,
+                    window_right: right,
+                    lse: true,
+                    ..Problem::new(1, 2, [queries, keys], 64)
+                };
+                // Blocks of 32 keys: many without a masked score.
+                let choice = Choice {
+                    schedule: Some(schedule),
+                    tile_keys: Some(32),
+                    consumers: Some(1),
+                    ..Choice::default()
+                };
+                cases.push(TestCase { problem, choice });
+            }
+        }
+    }
+    let problem = Problem {
+        causal: true,
+        window_left: Some(100),
+        corner: Corner::TopLeft,
+        ..Problem::new(2, 1, [300, 500], 128)
+    };
+    for tiles in TileAssignment::ALL {
+        cases.push(TestCase {
+            problem: problem.clone(),
+            choice: Choice {
+                tiles: Some(*tiles),
+                ..Choice::default()
+            },
+        });
+    }
+    cases
+}
+
+/// Returns cases of softcap, sink and bias, alone and together.
+fn score_rules() -> Vec<TestCase<Problem, Choice>> {
+    let base = Problem {
+        kv_heads: Some(1),
+        lse: true,
+        ..Problem::new(2, 2, [150, 300], 64)
+    };
+    let bias = |bias: AddendType, strides: Option<[u64; 4]>| Problem {
+        bias: Some(bias),
+        bias_strides: strides.map(|[key, row, head, batch]| BiasStrides {
+            key,
+            row,
+            head,
+            batch,
+        }),
+        ..base.clone()
+    };
+    let odd = Problem {
+        keys: 299,
+        ..bias(AddendType::Bf16, None)
+    };
+    let problems = [
+        Problem {
+            softcap: Some(0.7),
+            ..base.clone()
+        },
+        Problem {
+            softcap: Some(30.0),
+            causal: true,
+            ..base.clone()
+        },
+        Problem {
+            sink: Some(AddendType::F32),
+            ..base.clone()
+        },
+        // More queries than keys: some see the sink only.
+        Problem {
+            sink: Some(AddendType::Bf16),
+            queries: 400,
+            causal: true,
+            ..base.clone()
+        },
+        Problem {
+            sink: Some(AddendType::F16),
+            keys: 0,
+            ..base.clone()
+        },
+        bias(AddendType::F32, None),
+        bias(AddendType::F16, None),
+        bias(AddendType::Bf16, Some([1, 0, 0, 300])),
+        bias(AddendType::F32, Some([0, 1, 150, 0])),
+        bias(AddendType::F32, Some([2, 600, 0, 0])),
+        Problem {
+            keys: 1,
+            ..bias(AddendType::F16, None)
+        },
+        Problem {
+            keys: 0,
+            ..bias(AddendType::Bf16, None)
+        },
+        Problem {
+            softcap: Some(5.0),
+            sink: Some(AddendType::F32),
+            window_left: Some(60),
+            causal: true,
+            ..odd.clone()
+        },
+        odd,
+    ];
+    let cases = problems.into_iter().map(|problem| TestCase {
+        problem,
+        choice: Choice::default(),
+    });
+    let cooperative = TestCase {
+        problem: Problem {
+            sink: Some(AddendType::F32),
+            softcap: Some(5.0),
+            causal: true,
+            ..bias(AddendType::Bf16, None)
+        },
+        choice: Choice {
+            schedule: Some(Schedule::Cooperative),
+            ..Choice::default()
+        },
+    };
+    cases.chain([cooperative]).collect()
 }

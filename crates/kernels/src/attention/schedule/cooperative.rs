@@ -2,23 +2,30 @@
 //! softmax, another one multiplies.
 
 use crate::attention::context::{Consumer, Half16, ROWS};
+use crate::attention::scores::Block;
 use crate::attention::softmax::RunningSoftmax;
 use warpline_ir::builder::*;
 
 /// Computes O and the logarithms of a consumer's rows.
 pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let context = consumer.context;
-    let (rings, scale, keys) = (context.rings, context.scale, context.config.tile_keys);
+    let (rings, scale, keys) = (
+        context.rings,
+        context.rules.scale(),
+        context.config.tile_keys,
+    );
+    let blocks = &consumer.blocks;
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
     let o = Acc::new(ROWS, context.class.cols_v);
-    let scores = || {
+    let scores = |index, is_masked| {
+        let block = Block::new(consumer, index, is_masked);
         let slot = rings.k.wait();
         let s = Acc::new(ROWS, keys);
         s.mma(&q, &consumer.keys(&slot));
         let s = s.into_frag();
         slot.release();
-        s
+        block.scores(s)
     };
     let multiply = |p: &Frag| {
         let slot = rings.v.wait();
@@ -26,20 +33,22 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
         o.wait();
         slot.release();
     };
-    let (softmax, p) = RunningSoftmax::start(consumer.mask(scores(), 0u32.reg()), scale);
+    let (softmax, p) = RunningSoftmax::start(scores(blocks.last, true), scale);
     multiply(&p);
-    let block = |s: Frag, (max, sum): (RowVector, RowVector)| {
+    let visit = |s: Frag, (max, sum): (RowVector, RowVector)| {
         let (softmax, p, correction) = RunningSoftmax { max, sum }.add(s, scale);
         o.rescale(&correction);
         multiply(&p);
         (softmax.max, softmax.sum)
     };
     let start = (softmax.max, softmax.sum);
-    let masked = steps(consumer.blocks.masked).fold(start, |i, state| {
-        block(consumer.mask(scores(), i + 1), state)
+    let masked = steps(blocks.masked).fold(start, |i, state| {
+        visit(scores(blocks.masked_block(i), true), state)
     });
-    let (max, sum) = steps(consumer.blocks.full).fold(masked, |_, state| block(scores(), state));
+    let (max, sum) = steps(blocks.full).fold(masked, |i, state| {
+        visit(scores(blocks.full_block(i), false), state)
+    });
     q_slot.release();
-    let (factor, log) = RunningSoftmax { max, sum }.finish(scale);
+    let (factor, log) = RunningSoftmax { max, sum }.finish(scale, consumer.sink());
     (o.into_frag().rescale(&factor), log)
 }

@@ -2,51 +2,60 @@
 //! one block, its tensor cores still have the product of the last one.
 
 use crate::attention::context::{Consumer, Half16, ROWS};
+use crate::attention::scores::Block;
 use crate::attention::softmax::RunningSoftmax;
 use warpline_ir::builder::*;
 
 /// Computes O and the logarithms of a consumer's rows.
 pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let context = consumer.context;
-    let (rings, scale, keys) = (context.rings, context.scale, context.config.tile_keys);
+    let (rings, scale, keys) = (
+        context.rings,
+        context.rules.scale(),
+        context.config.tile_keys,
+    );
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
     let o = Acc::new(ROWS, context.class.cols_v);
+    let blocks = &consumer.blocks;
+    let last = Block::new(consumer, blocks.last, true);
     let key_slot = rings.k.wait();
     let s = Acc::new(ROWS, keys);
     s.mma(&q, &consumer.keys(&key_slot));
     let s = s.into_frag();
     key_slot.release();
-    let (softmax, p) = RunningSoftmax::start(consumer.mask(s, 0u32.reg()), scale);
+    let (softmax, p) = RunningSoftmax::start(last.scores(s), scale);
     type State<T> = (
         RegOperand<T, Natural>,
         Slot<Tile<T>, Consuming>,
         RowVector,
         RowVector,
     );
-    let block = |(p, values, max, sum): State<T>, mask: &dyn Fn(Frag) -> Frag| -> State<T> {
+    let visit = |(p, values, max, sum): State<T>, index, is_masked| -> State<T> {
+        let block = Block::new(consumer, index, is_masked);
         let key_slot = rings.k.wait();
         let s = Acc::new(ROWS, keys);
         s.mma(&q, &consumer.keys(&key_slot));
         o.mma(&p, &consumer.values(&values));
         let s = s.into_frag();
         key_slot.release();
-        let (softmax, p, correction) = RunningSoftmax { max, sum }.add(mask(s), scale);
+        let (softmax, p, correction) = RunningSoftmax { max, sum }.add(block.scores(s), scale);
         o.wait();
         values.release();
         o.rescale(&correction);
         (p.operand(), rings.v.wait(), softmax.max, softmax.sum)
     };
     let start = (p.operand::<T>(), rings.v.wait(), softmax.max, softmax.sum);
-    let masked = steps(consumer.blocks.masked)
-        .fold(start, |i, state| block(state, &|s| consumer.mask(s, i + 1)));
-    let full = steps(consumer.blocks.full).fold(masked, |_, state| block(state, &|s| s));
+    let masked =
+        steps(blocks.masked).fold(start, |i, state| visit(state, blocks.masked_block(i), true));
+    let full =
+        steps(blocks.full).fold(masked, |i, state| visit(state, blocks.full_block(i), false));
     let (p, values, max, sum) = full;
     // The load role can fill the slot with the next tile's queries.
     q_slot.release();
     o.mma(&p, &consumer.values(&values));
     let o = o.into_frag();
     values.release();
-    let (factor, log) = RunningSoftmax { max, sum }.finish(scale);
+    let (factor, log) = RunningSoftmax { max, sum }.finish(scale, consumer.sink());
     (o.rescale(&factor), log)
 }
