@@ -27,26 +27,52 @@ def draw(
 
 
 def reference(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False, scale: float | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns O in float64, and the same sum with the absolute values of V."""
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    causal: bool = False,
+    window: tuple[int, int] = (-1, -1),
+    scale: float | None = None,
+    softcap: float | None = None,
+    sink: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns O in float64, the same sum with the absolute values of V, and the logarithms."""
     q, k, v = (x.astype(np.float64).swapaxes(1, 2) for x in (q, k, v))
     k, v = (np.repeat(x, q.shape[1] // max(k.shape[1], 1), axis=1) for x in (k, v))
     scores = q @ k.swapaxes(2, 3) * (q.shape[3] ** -0.5 if scale is None else scale)
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias.astype(np.float64)
     queries, keys = scores.shape[2:]
-    visible = np.tri(queries, keys, keys - queries, dtype=bool) if causal else np.ones((queries, keys), bool)
+    # The distance of a key from the diagonal of its query.
+    distance = np.arange(keys) - np.arange(queries)[:, None] - (keys - queries)
+    left, right = window
+    right = 0 if causal else right
+    visible = np.ones((queries, keys), bool)
+    visible &= (distance >= -left) if left >= 0 else True
+    visible &= (distance <= right) if right >= 0 else True
     scores = np.where(visible, scores, -np.inf)
+    if sink is not None:
+        sinks = np.broadcast_to(sink.astype(np.float64)[:, None, None], (*scores.shape[:3], 1))
+        scores = np.concatenate([scores, sinks], 3)
     largest = scores.max(axis=3, keepdims=True, initial=-np.inf)
-    exp = np.exp(scores - np.where(np.isneginf(largest), 0, largest))
+    largest = np.where(np.isneginf(largest), 0, largest)
+    exp = np.exp(scores - largest)
     total = exp.sum(axis=3, keepdims=True)
-    p = exp / np.where(total == 0, 1, total)
-    return (p @ v).swapaxes(1, 2), (p @ np.abs(v)).swapaxes(1, 2)
+    p = (exp / np.where(total == 0, 1, total))[..., :keys]
+    with np.errstate(divide="ignore"):
+        lse = (largest + np.log(total))[..., 0]
+    return (p @ v).swapaxes(1, 2), (p @ np.abs(v)).swapaxes(1, 2), lse
 
 
 def check(q: np.ndarray, k: np.ndarray, v: np.ndarray, **options: Any) -> None:
     """Asserts that a call is within the rounding of P and O, and that four times the bound would fail."""
-    o = warpline.attention(q, k, v, **options)
-    expected, scale = reference(q, k, v, **options)
+    o, lse = warpline.attention(q, k, v, **options, return_lse=True)
+    expected, scale, logarithms = reference(q, k, v, **options)
+    assert (lse.dtype, lse.shape) == (np.float32, logarithms.shape)
+    assert np.allclose(lse, logarithms, rtol=1e-5, atol=1e-5)
     assert (o.dtype, o.shape) == (q.dtype, expected.shape)
     bound = 2 * EPS[q.dtype.type] * scale + 1e-6
     assert (np.abs(o.astype(np.float64) - expected) <= bound).all()
@@ -84,6 +110,75 @@ def test_scale() -> None:
     q, k, v = draw(20, 30)
     check(q, k, v, scale=0.5)
     assert np.array_equal(warpline.attention(q, k, v, scale=0.125), warpline.attention(q, k, v))
+
+
+@pytest.mark.parametrize("window", [(0, 0), (5, 0), (70, 3), (-1, 2), (40, -1), (1000, 1000), (-1, -1)])
+def test_windows(window: tuple[int, int]) -> None:
+    check(*draw(130, 200, batch=1), window=window)
+    check(*draw(130, 70, batch=1), window=window, causal=True)
+
+
+@pytest.mark.parametrize("softcap", [0.3, 50])
+def test_softcap(softcap: float) -> None:
+    q, k, v = draw(70, 140, batch=1)
+    check(q * np.float16(4), k, v, softcap=softcap, causal=True)
+
+
+def test_logarithms_do_not_change_the_output() -> None:
+    q, k, v = draw(70, 140)
+    o, _ = warpline.attention(q, k, v, causal=True, return_lse=True)
+    assert np.array_equal(o, warpline.attention(q, k, v, causal=True))
+
+
+def test_no_softcap() -> None:
+    q, k, v = draw(20, 30)
+    assert np.array_equal(warpline.attention(q, k, v, softcap=0.0), warpline.attention(q, k, v))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_sink(dtype: Any) -> None:
+    sink = np.array([-1, 3], dtype)
+    check(*draw(70, 140), sink=sink)
+    # Some queries see the sink only.
+    check(*draw(70, 30), sink=sink, causal=True)
+    q, k, v = draw(20, 0)
+    o, lse = warpline.attention(q, k, v, sink=sink, return_lse=True)
+    assert not o.any()
+    assert (lse == sink[:, None].astype(np.float32)).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((2, 2, 70, 141), ml_dtypes.bfloat16),
+        ((1, 2, 1, 141), np.float16),
+        ((70, 1), np.float32),
+        ((141,), np.float16),
+        ((2, 1, 70, 1), ml_dtypes.bfloat16),
+        ((), np.float32),
+    ],
+)
+def test_bias(shape: tuple[int, ...], dtype: Any) -> None:
+    q, k, v = draw(70, 141)
+    check(q, k, v, bias=random(shape, dtype, 4), softcap=2, window=(50, 20), sink=np.ones(2, np.float32))
+
+
+def test_views_of_a_bias() -> None:
+    q, k, v = draw(70, 140)
+    bias = random((2, 70, 2, 300), np.float32, 4)
+    for view in (bias[:, :, :, :140], bias[:, :, :, 1:141], bias[..., 1:281:2], bias[..., 139::-1]):
+        view = view.swapaxes(1, 2)
+        expected = warpline.attention(q, k, v, bias=np.ascontiguousarray(view))
+        assert np.array_equal(warpline.attention(q, k, v, bias=view), expected)
+
+
+def test_a_bias_of_minus_infinity_masks() -> None:
+    q, k, v = draw(70, 140)
+    hidden = random((70, 140), np.float32, 5) > 0
+    hidden[3] = True
+    bias = np.where(hidden, -np.inf, 0).astype(np.float32)
+    check(q, k, v, bias=bias)
+    assert not warpline.attention(q, k, v, bias=bias)[:, 3].any()
 
 
 def test_rows_without_a_visible_key_are_zero() -> None:
@@ -155,6 +250,14 @@ def test_bad_input() -> None:
     assert "k must be f16 like q, not bf16" in rejected(q, k.astype(ml_dtypes.bfloat16), v)
     assert "q must be f16 or bf16, not i32" in rejected(*(x.astype(np.int32) for x in (q, k, v)))
     assert "scale must be a number" in rejected(q, k, v, scale="0.5")
+    assert "window must be two integers, not 5" in rejected(q, k, v, window=5)
+    assert "window must be (left, right) with whole numbers, or -1" in rejected(q, k, v, window=(-2, 0))
+    assert "softcap must be positive and finite, or 0 for no limit, not -1" in rejected(q, k, v, softcap=-1)
+    assert "sink must have one element for each of the 4 heads of q" in rejected(q, k, v, sink=np.ones(2, np.float32))
+    assert "sink must be f32, f16 or bf16, not i32" in rejected(q, k, v, sink=np.ones(4, np.int32))
+    assert "bias must broadcast to [B, H, Sq, Sk] = [2, 4, 5, 7]" in rejected(q, k, v, bias=np.ones((7, 5), np.float32))
+    assert "bias must be f32, f16 or bf16, not i32" in rejected(q, k, v, bias=np.ones((5, 7), np.int32))
+    assert "out must have one tensor per output (o, lse)" in rejected(q, k, v, return_lse=True, out=q.copy())
     assert "scale must be a number, not NaN" in rejected(q, k, v, scale=float("nan"))
 
 

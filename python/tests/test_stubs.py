@@ -19,7 +19,7 @@ UPDATE_COMMAND = "WARPLINE_WRITE=1 pytest python/tests/test_stubs.py"
 
 HEAD = f"""\
 # Generated from the ops that Rust declares. To update: {UPDATE_COMMAND}
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 """
 
@@ -44,7 +44,9 @@ def imports() -> str:
 def expected() -> str:
     """Returns the stub of the package."""
     names = "".join(f'    "{name}",\n' for name in sorted(warpline.__all__))
-    stubs = [op["stub"] for op in json.loads(_warpline.ops())]
+    ops = json.loads(_warpline.ops())
+    variants = {op["optional_output"]["variant"] for op in ops if op["optional_output"]}
+    stubs = [op["stub"] for op in ops if op["name"] not in variants]
     return HEAD + imports() + MIDDLE + f"__all__ = [\n{names}]\n\n" + "".join(stubs)
 
 

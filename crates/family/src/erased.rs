@@ -352,7 +352,14 @@ impl<F: Family> AnyFamily for F {
             .collect()
     }
     fn ops(&self) -> Vec<AnyOp> {
-        F::ops().into_iter().map(AnyOp::new).collect()
+        let mut all = Vec::new();
+        for op in F::ops() {
+            let variant = op.signature.with_optional_output();
+            let variant = variant.map(|signature| Op { signature, ..op });
+            all.push(AnyOp::new(op));
+            all.extend(variant.map(AnyOp::new));
+        }
+        all
     }
     fn bench_calls(&self, target: &Target) -> Result<Vec<BenchCall>, FamilyError> {
         calls::<F>(F::bench(), target)

@@ -45,6 +45,7 @@ fn argument((param, value): (&OpParam, &ArgValue)) -> Value {
         ArgValue::Number(x) => json!({ "name": param.name, "value": x }),
         ArgValue::Integer(n) => json!({ "name": param.name, "value": n }),
         ArgValue::Integers(all) => json!({ "name": param.name, "value": all }),
+        ArgValue::Pair(pair) => json!({ "name": param.name, "value": pair }),
         ArgValue::Text(word) => json!({ "name": param.name, "value": word }),
         ArgValue::Flag(yes) => json!({ "name": param.name, "value": yes }),
         ArgValue::Tensor(view) => json!({

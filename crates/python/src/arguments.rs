@@ -29,6 +29,7 @@ pub(crate) fn convert_value(
         OpParamKind::Integer => (value.extract().map(ArgValue::Integer), "an integer"),
         OpParamKind::Integers => (value.extract().map(ArgValue::Integers), "integers"),
         OpParamKind::Pairs => (value.extract().map(ArgValue::Integers), "pairs of integers"),
+        OpParamKind::Pair => (value.extract().map(ArgValue::Pair), "two integers"),
         OpParamKind::Type => (
             value.extract().map(ArgValue::Text),
             "the name of an element type",

@@ -231,6 +231,7 @@ fn read_args(
             OpParamKind::Number => arg.extract().map(|x| key.number(x)).is_ok(),
             OpParamKind::Integer => arg.extract().map(|n| key.integer(n)).is_ok(),
             OpParamKind::Flag => arg.extract().map(|flag| key.flag(flag)).is_ok(),
+            OpParamKind::Pair => arg.extract().map(|pair: [i64; 2]| key.pair(pair)).is_ok(),
             OpParamKind::Text => read_text(key, &arg),
             OpParamKind::Type => match torch.dtype(&arg) {
                 Some(dtype) => {
@@ -380,7 +381,9 @@ fn new_output(
 ) -> PyResult<NewOutput> {
     let py = out.py();
     match (output.dims, output.dtype_override) {
-        (&[OutputDim::All(name)], None) if name == output.dtype_of => {
+        (&[OutputDim::All(name)], None)
+            if name == output.dtype_of && output.fixed_dtype.is_none() =>
+        {
             Ok(NewOutput::Like(op.signature.position(name).unwrap_or(0)))
         }
         _ => {

@@ -1,5 +1,5 @@
 # Generated from the ops that Rust declares. To update: WARPLINE_WRITE=1 pytest python/tests/test_stubs.py
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from ._drop_in import MultiScaleDeformableAttnFunction as MultiScaleDeformableAttnFunction
 from ._errors import DeviceError as DeviceError
@@ -217,17 +217,43 @@ def ms_deform_attn(
     tune: bool = False,
     deterministic: bool | None = None,
 ) -> _A: ...
+@overload
 def attention(
     q: _A,
     k: _A,
     v: _A,
     causal: bool = False,
+    window: tuple[int, int] | None = None,
     scale: float | None = None,
+    softcap: float | None = None,
+    sink: _A | None = None,
+    bias: _A | None = None,
     batch_invariant: bool = False,
     *,
+    return_lse: Literal[False] = False,
     out: _A | None = None,
     simulate: bool = False,
     stream: int | None = None,
     tune: bool = False,
     deterministic: bool | None = None,
 ) -> _A: ...
+@overload
+def attention(
+    q: _A,
+    k: _A,
+    v: _A,
+    causal: bool = False,
+    window: tuple[int, int] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sink: _A | None = None,
+    bias: _A | None = None,
+    batch_invariant: bool = False,
+    *,
+    return_lse: Literal[True],
+    out: tuple[_A, _A] | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
+) -> tuple[_A, _A]: ...

@@ -6,7 +6,7 @@ the output, as torch's ops do; in float32 if an operand has fewer bits than the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -36,7 +36,8 @@ def call(name: str, dtypes: tuple[torch.dtype, ...], args: tuple[Any, ...]) -> t
     device = next(a for a in args if isinstance(a, Tensor)).device
     with torch.autocast(device.type, enabled=False):
         found = OPS[name](dtypes[0], *args)
-    return (found.to(dtypes[0]),)
+    results = found if isinstance(found, tuple) else (found,)
+    return tuple(result.to(dtype) for result, dtype in zip(results, dtypes))
 
 
 def _add(dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
@@ -200,21 +201,49 @@ def _ms_deform_attn(
     return total.transpose(1, 2).reshape(batch, queries, heads * channels)
 
 
-def _attention(
-    dtype: torch.dtype, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None, *_: Any
-) -> Tensor:
+def _attention(dtype: torch.dtype, *args: Any) -> Tensor:
+    return _attention_return_lse(dtype, *args)[0]
+
+
+def _attention_return_lse(
+    dtype: torch.dtype,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool,
+    window: Sequence[int] | None,
+    scale: float | None,
+    softcap: float | None,
+    sink: Tensor | None,
+    bias: Tensor | None,
+    *_: Any,
+) -> tuple[Tensor, Tensor]:
     """A row without a visible key is 0."""
     to = torch.promote_types(q.dtype, torch.float32)
     repeats = q.shape[2] // max(k.shape[2], 1)
     q, k, v = (x.to(to).transpose(1, 2) for x in (q, k, v))
     k, v = (x.repeat_interleave(repeats, dim=1) for x in (k, v))
     visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-    visible = visible.tril(k.shape[2] - q.shape[2]) if causal else visible
+    diagonal = k.shape[2] - q.shape[2]
+    left, right = window or (-1, -1)
+    if causal or right >= 0:
+        visible = visible.tril(diagonal + (0 if causal else right))
+    if left >= 0:
+        visible = visible.triu(diagonal - left)
     scores = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
-    has_keys = visible.any(-1, keepdim=True)
-    scores = scores.masked_fill(has_keys & ~visible, float("-inf"))
-    p = torch.softmax(scores, -1).masked_fill(~has_keys, 0)
-    return (p @ v).transpose(1, 2)
+    if softcap:
+        scores = torch.tanh(scores / softcap) * softcap
+    if bias is not None:
+        scores = scores + bias.to(to)
+    scores = scores.masked_fill(~visible, float("-inf"))
+    if sink is not None:
+        sinks = sink.to(to).reshape(-1, 1, 1).expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, sinks], -1)
+    # Rows without a visible score keep finite gradients.
+    has_keys = (scores != float("-inf")).any(-1, keepdim=True)
+    p = torch.softmax(scores.masked_fill(~has_keys, 0), -1).masked_fill(~has_keys, 0)
+    lse = torch.logsumexp(scores.masked_fill(~has_keys, 0), -1).masked_fill(~has_keys[..., 0], float("-inf"))
+    return (p[..., : k.shape[2]] @ v).transpose(1, 2), lse
 
 
 def _operand_type(dtype: torch.dtype, operand: Tensor, scale: Tensor | None) -> torch.dtype:
@@ -255,4 +284,5 @@ OPS: dict[str, Callable[..., Tensor]] = {
     "nvfp4_linear": _nvfp4_linear,
     "ms_deform_attn": _ms_deform_attn,
     "attention": _attention,
+    "attention_return_lse": _attention_return_lse,
 }

@@ -19,7 +19,7 @@ class Param:
     """A parameter of an op."""
 
     name: str
-    #: ``tensor``, ``number``, ``integer``, ``integers``, ``pairs``, ``text``, ``type`` or ``flag``.
+    #: ``tensor``, ``number``, ``integer``, ``integers``, ``pairs``, ``pair``, ``text``, ``type`` or ``flag``.
     kind: str
     about: str
     #: Whether every call must pass it.
@@ -39,6 +39,7 @@ class Output:
     #: Its dimensions, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"index": ["x", 0]}``,
     #: ``{"last": "x"}``, ``{"half-unless": ["x", 0, "y"]}`` (half of that dimension if y is omitted),
     #: ``{"flattened": ["x", 2]}`` (the product of that dimension and all inner ones),
+    #: ``{"rows-last": "x"}`` (of [..., S, H, D], [..., H, S]),
     #: ``{"mat-mul": ["a", "b"]}`` (the dimensions of ``torch.matmul(a, b)``).
     dims: tuple[dict[str, Any], ...]
     #: The parameter with the same element type.
@@ -46,17 +47,21 @@ class Output:
     #: The parameter that may override the element type. If the call omits it, fp8 becomes bf16 and
     #: NVFP4 codes (u8) become f16.
     dtype_override: str | None
+    #: The element type, if it does not follow from a parameter.
+    fixed_dtype: str | None = None
 
     @property
     def like(self) -> str | None:
         """The parameter with the same shape and element type, if there is one."""
         match self.dims:
-            case ({"all": name},) if name == self.dtype_of and self.dtype_override is None:
+            case ({"all": name},) if name == self.dtype_of and self.dtype_override is None and self.fixed_dtype is None:
                 return name
         return None
 
     def dtype(self, like: str, values: dict[str, Any]) -> str:
         """Returns the name of the element type, from that of its parameter and the values of a call."""
+        if self.fixed_dtype is not None:
+            return self.fixed_dtype
         if self.dtype_override is None:
             return like
         given = values.get(self.dtype_override)
@@ -83,6 +88,9 @@ class Output:
                     dims.append(size if shape_of.get(other) is not None else size // 2)
                 case {"flattened": [name, i]}:
                     dims.append(math.prod(shape_of[name][i:]))
+                case {"rows-last": name}:
+                    *batch, rows, heads = shape_of[name][:-1]
+                    dims.extend((*batch, heads, rows))
                 case {"mat-mul": [a, b]}:
                     dims.extend(matmul_shape(shape_of[a], shape_of[b]))
         return tuple(dims)
@@ -101,6 +109,16 @@ def matmul_shape(a: Any, b: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
+class OptionalOutput:
+    """An output that a flag of the function adds."""
+
+    flag: str
+    about: str
+    #: The op with this output.
+    variant: str
+
+
+@dataclass(frozen=True)
 class Op:
     """An op: its parameters and outputs."""
 
@@ -111,6 +129,7 @@ class Op:
     family: str
     params: tuple[Param, ...]
     outputs: tuple[Output, ...]
+    optional_output: OptionalOutput | None
     schema: str
     out_schema: str
     #: The indices of the parameters that are element types.
@@ -149,7 +168,8 @@ def _param(data: dict[str, Any]) -> Param:
 
 
 def _op(index: int, data: dict[str, Any]) -> Op:
-    outputs = (Output(o["name"], tuple(o["dims"]), o["dtype_of"], o["dtype_override"]) for o in data["outputs"])
+    outputs = (Output(**{**o, "dims": tuple(o["dims"])}) for o in data["outputs"])
+    optional = data["optional_output"]
     return Op(
         index=index,
         name=data["name"],
@@ -158,6 +178,7 @@ def _op(index: int, data: dict[str, Any]) -> Op:
         family=data["family"],
         params=tuple(map(_param, data["params"])),
         outputs=tuple(outputs),
+        optional_output=optional and OptionalOutput(optional["flag"], optional["about"], optional["variant"]),
         schema=data["schema"],
         out_schema=data["out_schema"],
         types=tuple(i for i, p in enumerate(data["params"]) if p["kind"] == "type"),

@@ -10,8 +10,8 @@ from ._call import call, torch
 from ._declared import OPS, Op
 
 _SOURCE = """\
-def {name}({params}, *, out=None, simulate=False, stream=None, tune=False, deterministic=None):
-{direct}    return _call(_op, ({args},), out, simulate, stream, tune, deterministic)
+def {name}({params}, *, {flag}out=None, simulate=False, stream=None, tune=False, deterministic=None):
+{variant}{direct}    return _call(_op, ({args},), out, simulate, stream, tune, deterministic)
 """
 
 # An eager call on torch tensors skips torch's dispatcher if it needs nothing of it.
@@ -21,6 +21,13 @@ _DIRECT = """\
             found = _torch.direct({index}, ({args},))
             if found is not None:
                 return found
+"""
+
+
+# A flag selects the op with another output.
+_VARIANT = """\
+    if {flag}:
+        return _variant({args}, out=out, simulate=simulate, stream=stream, tune=tune, deterministic=deterministic)
 """
 
 
@@ -47,6 +54,8 @@ def function(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any
 def _doc(op: Op) -> str:
     lines = [op.about + ".", "", "Args:"]
     lines += [f"    {p.name}: {p.about}" for p in op.params]
+    if op.optional_output is not None:
+        lines.append(f"    {op.optional_output.flag}: {op.optional_output.about}")
     lines += [
         "    out: Preallocated output of the same element type and shape; must not overlap an input.",
         "    simulate: Allows the CPU executor to run for longer than 30 s.",
@@ -66,13 +75,24 @@ def _doc(op: Op) -> str:
 
 def _function(op: Op) -> Callable[..., Any]:
     args = ", ".join(p.name for p in op.params)
+    names = {"_call": call, "_op": op, "_torch": torch}
+    flag = variant = ""
+    if op.optional_output is not None:
+        flag = f"{op.optional_output.flag}=False, "
+        variant = _VARIANT.format(flag=op.optional_output.flag, args=args)
+        names["_variant"] = _function(_BY_NAME[op.optional_output.variant])
     direct = "" if op.lists else _DIRECT.format(index=op.index, args=args)
-    source = _SOURCE.format(name=op.name, params=parameters(op), args=args, direct=direct)
-    compiled = function(source, op.name, {"_call": call, "_op": op, "_torch": torch})
+    source = _SOURCE.format(
+        name=op.name, params=parameters(op), args=args, flag=flag, variant=variant, direct=direct
+    )
+    compiled = function(source, op.name, names)
     compiled.__doc__ = _doc(op)
     compiled.__module__ = "warpline"
     return compiled
 
 
-#: Each op's function, by name.
-FUNCTIONS: dict[str, Callable[..., Any]] = {op.name: _function(op) for op in OPS}
+_BY_NAME = {op.name: op for op in OPS}
+_VARIANTS = {op.optional_output.variant for op in OPS if op.optional_output is not None}
+
+#: Each op's function, by name. A flag of another function selects a variant.
+FUNCTIONS: dict[str, Callable[..., Any]] = {op.name: _function(op) for op in OPS if op.name not in _VARIANTS}

@@ -225,6 +225,7 @@ def _functions(op: Op, source: str, key: str = "fake") -> list[tuple[str, Callab
         "_mark_written": torch.autograd.graph.increment_version,
         "_in_transform": _in_transform,
         "_out_dtype": _out_dtype,
+        "_types": _TYPES,
         "_empty": torch.empty,
         "_empty_like": torch.empty_like,
     }
@@ -264,7 +265,11 @@ def _allocation(op: Op) -> list[str]:
             case ({"mat-mul": [a, b]},):
                 # Without a dictionary, as every call computes it.
                 shape = f"_matmul_shape({a}.shape, {b}.shape)"
-        dtype = f"{like}.dtype" if output.dtype_override is None else f"_out_dtype(_op, {output.dtype_override}, {like}.dtype)"
+        dtype = f"{like}.dtype"
+        if output.fixed_dtype is not None:
+            dtype = f"_types[{output.fixed_dtype!r}]"
+        elif output.dtype_override is not None:
+            dtype = f"_out_dtype(_op, {output.dtype_override}, {like}.dtype)"
         allocations.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
     return allocations
 
@@ -358,6 +363,8 @@ def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, to
 
 def _dtype(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.dtype:
     """Returns the element type of an output."""
+    if output.fixed_dtype is not None:
+        return _TYPES[output.fixed_dtype]
     like = tensors[output.dtype_of].dtype
     return like if output.dtype_override is None else _out_dtype(op, values.get(output.dtype_override), like)
 

@@ -72,6 +72,7 @@ impl<'a> OpArgs<'a> {
                 OpParamKind::Pairs => all.len().is_multiple_of(2),
                 _ => false,
             },
+            ArgValue::Pair(_) => param.kind == OpParamKind::Pair,
             ArgValue::Text(_) => matches!(param.kind, OpParamKind::Text | OpParamKind::Type),
             ArgValue::Flag(_) => param.kind == OpParamKind::Flag,
         };
@@ -84,6 +85,7 @@ impl<'a> OpArgs<'a> {
             OpParamKind::Integer => "an integer",
             OpParamKind::Integers => "integers",
             OpParamKind::Pairs => "pairs of integers",
+            OpParamKind::Pair => "two integers",
             OpParamKind::Text => "a string",
             OpParamKind::Type => "the name of an element type",
             OpParamKind::Flag => "a bool",
@@ -94,6 +96,7 @@ impl<'a> OpArgs<'a> {
             ArgValue::Number(x) => x.to_string(),
             ArgValue::Integer(n) => n.to_string(),
             ArgValue::Integers(all) => format!("{all:?}"),
+            ArgValue::Pair(pair) => format!("{pair:?}"),
             ArgValue::Text(word) => format!("{word:?}"),
             ArgValue::Flag(yes) => yes.to_string(),
         };
@@ -204,6 +207,14 @@ impl<'a> OpArgs<'a> {
         match self.value(name) {
             Some(ArgValue::Integers(all)) => Ok(all),
             _ => self.reject(format!("{name} must be integers, not None")),
+        }
+    }
+
+    /// Returns two integers that may be omitted.
+    pub fn optional_pair(&self, name: &str) -> Option<[i64; 2]> {
+        match self.value(name) {
+            Some(&ArgValue::Pair(pair)) => Some(pair),
+            _ => None,
         }
     }
 

@@ -21,6 +21,8 @@ pub mod value;
 pub mod view;
 
 pub use args::OpArgs;
-pub use signature::{DefaultValue, OpOutput, OpParam, OpParamKind, OutputDim, Signature};
+pub use signature::{
+    DefaultValue, OpOutput, OpParam, OpParamKind, OptionalOutput, OutputDim, Signature,
+};
 pub use value::ArgValue;
 pub use view::TensorView;

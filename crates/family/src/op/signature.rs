@@ -3,7 +3,7 @@
 use super::value::ArgValue;
 use super::view::TensorView;
 use crate::error::FamilyError;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use warpline_ir::DType;
 
@@ -23,7 +23,9 @@ use warpline_ir::DType;
 ///         dims: &[OutputDim::All("x")],
 ///         dtype_of: "x",
 ///         dtype_override: None,
+///         fixed_dtype: None,
 ///     }],
+///     optional_output: None,
 ///     example: "",
 /// };
 /// assert_eq!(softmax.schema(), "softmax(Tensor x, int dim=-1) -> Tensor");
@@ -42,6 +44,8 @@ pub struct Signature {
     pub params: Vec<OpParam>,
     /// The outputs, in order.
     pub outputs: Vec<OpOutput>,
+    /// An output that a flag of the Python function adds.
+    pub optional_output: Option<OptionalOutput>,
     /// A Python example on NumPy arrays, in doctest format.
     pub example: &'static str,
 }
@@ -73,6 +77,8 @@ pub enum OpParamKind {
     Integers,
     /// A list of integer pairs in host memory.
     Pairs,
+    /// Two integers.
+    Pair,
     /// A string.
     Text,
     /// The name of an element type.
@@ -192,6 +198,16 @@ impl OpParam {
         }
     }
 
+    /// Returns an optional parameter with two integers.
+    pub const fn optional_pair(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: OpParamKind::Pair,
+            about,
+            default: Some(DefaultValue::Nothing),
+        }
+    }
+
     /// Returns a string parameter with a default.
     pub const fn text(name: &'static str, default: &'static str, about: &'static str) -> Self {
         Self {
@@ -236,6 +252,7 @@ impl OpParam {
             (OpParamKind::Integer, _) => "int",
             // Symbolic, because they are extents that a torch trace may keep dynamic.
             (OpParamKind::Integers | OpParamKind::Pairs, _) => "SymInt[]",
+            (OpParamKind::Pair, _) => "int[]?",
             (OpParamKind::Text, _) => "str",
             (OpParamKind::Type, _) => "str?",
             (OpParamKind::Flag, _) => "bool",
@@ -259,6 +276,26 @@ pub struct OpOutput {
     /// The parameter that may override the element type. If the call omits it, fp8 becomes bf16 and
     /// NVFP4 codes (u8) become f16.
     pub dtype_override: Option<&'static str>,
+    /// The element type, if it does not follow from a parameter.
+    #[serde(serialize_with = "serialize_name")]
+    pub fixed_dtype: Option<DType>,
+}
+
+fn serialize_name<S: Serializer>(dtype: &Option<DType>, to: S) -> Result<S::Ok, S::Error> {
+    dtype.map(DType::name).serialize(to)
+}
+
+/// An output that a flag adds. The variant with this output is an op of its own.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OptionalOutput {
+    /// The name of the variant.
+    pub variant: &'static str,
+    /// The flag of the Python function.
+    pub flag: &'static str,
+    /// A one-line description of the flag.
+    pub about: &'static str,
+    /// The output, the last one.
+    pub output: OpOutput,
 }
 
 /// One or more dimensions of an output, derived from a parameter.
@@ -277,6 +314,8 @@ pub enum OutputDim {
     HalfUnless(&'static str, usize, &'static str),
     /// The product of the dimension at this index and all inner ones.
     Flattened(&'static str, usize),
+    /// The dimensions of `[…, S, H, D]` without the last one, as `[…, H, S]`.
+    RowsLast(&'static str),
     /// The dimensions of the product of two parameters, as torch.matmul defines them: the broadcast
     /// batch, the rows of the first and the columns of the second. A vector has neither.
     MatMul(&'static str, &'static str),
@@ -330,6 +369,19 @@ impl Signature {
         text + ") -> ()"
     }
 
+    /// Returns the variant with the optional output.
+    pub fn with_optional_output(&self) -> Option<Self> {
+        let OptionalOutput {
+            variant, output, ..
+        } = self.optional_output?;
+        Some(Self {
+            name: variant,
+            outputs: self.outputs.iter().copied().chain([output]).collect(),
+            optional_output: None,
+            ..self.clone()
+        })
+    }
+
     /// Returns the index of the parameter with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.params.iter().position(|p| p.name == name)
@@ -365,6 +417,13 @@ impl Signature {
                     let divisor = if view(other).is_ok() { 1 } else { 2 };
                     shape.extend(view(param)?.shape.get(i).map(|n| n / divisor));
                 }
+                OutputDim::RowsLast(param) => {
+                    let dims = &view(param)?.shape;
+                    shape.extend(&dims[..dims.len().saturating_sub(1)]);
+                    if let [.., rows, heads] = &mut shape[..] {
+                        std::mem::swap(rows, heads);
+                    }
+                }
                 OutputDim::MatMul(a, b) => shape.extend(matmul_shape(view(a)?, view(b)?)),
                 OutputDim::Flattened(param, i) => {
                     let dims = view(param)?.shape.iter().skip(i);
@@ -373,6 +432,9 @@ impl Signature {
             }
         }
         let overriding = output.dtype_override.and_then(|param| self.position(param));
+        if let Some(dtype) = output.fixed_dtype {
+            return Ok((dtype, shape));
+        }
         let dtype = match overriding.and_then(|i| args.get(i)) {
             Some(ArgValue::Text(name)) => DType::from_name(name).ok_or_else(|| {
                 FamilyError::Problem(format!("{}: unknown element type {name:?}", self.name))

@@ -15,6 +15,8 @@ pub enum ArgValue {
     Integer(i64),
     /// A list of integers; pairs are flattened.
     Integers(Vec<i64>),
+    /// Two integers.
+    Pair([i64; 2]),
     /// A string.
     Text(String),
     /// A boolean.

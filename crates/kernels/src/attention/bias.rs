@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use serde_json::Value as Json;
 use warpline_family::error::FamilyError;
 use warpline_family::field::{FieldKind, FieldValue};
+use warpline_family::op::TensorView;
 use warpline_family::plan::{Address, LaunchStep};
 use warpline_family::tensor::TensorSpec;
 use warpline_ir::builder::*;
@@ -123,6 +124,21 @@ impl Problem {
         self.bias.map(|ty| BiasClass {
             ty,
             pairs: key == 1 && [keys, row, head, batch].iter().all(is_even),
+        })
+    }
+
+    /// Returns whether the kernel loads the biases of two keys at once.
+    pub(super) fn loads_pairs_of_biases(&self) -> bool {
+        self.bias_class().is_some_and(|class| class.pairs)
+    }
+
+    /// Returns the bias as a tensor of `[batch, heads, queries, keys]`; a broadcast dimension has length 1.
+    pub(super) fn bias_view(&self) -> Option<TensorView> {
+        let (extents, strides) = (self.bias_extents(), self.bias_strides().all());
+        let shape = [3, 2, 1, 0].map(|i| if strides[i] == 0 { 1 } else { extents[i] });
+        self.bias.map(|ty| TensorView {
+            strides: [3, 2, 1, 0].map(|i| strides[i] as i64).to_vec(),
+            ..TensorView::dense(ty.dtype(), &shape, 0)
         })
     }
 

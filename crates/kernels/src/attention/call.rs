@@ -1,17 +1,23 @@
 //! The Python op: signature, and the problem of a call.
 
+use super::bias::BiasStrides;
 use super::config::Choice;
-use super::problem::{ElementType, MAX_DIM, PITCH_BYTES, Problem, is_supported_dim};
+use super::problem::{
+    AddendType, ElementType, MAX_DIM, MAX_LEN, PITCH_BYTES, Problem, is_supported_dim,
+};
 use super::rows::Strides;
 use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
-use warpline_family::op::{ArgValue, OpArgs, OpOutput, OpParam, OutputDim, Signature, TensorView};
+use warpline_family::op::{
+    ArgValue, OpArgs, OpOutput, OpParam, OptionalOutput, OutputDim, Signature, TensorView,
+};
 use warpline_ir::DType;
 
 /// The dimensions of Q, K, V and O.
 const SHAPE: &str = "[B, S, H, D]";
 
-/// Returns the signature `attention(q, k, v, causal, scale, batch_invariant)`.
+/// Returns the signature
+/// `attention(q, k, v, causal, window, scale, softcap, sink, bias, batch_invariant)`.
 pub(super) fn signature() -> Signature {
     Signature {
         name: "attention",
@@ -28,9 +34,27 @@ pub(super) fn signature() -> Signature {
                 "causal",
                 "Masks keys behind the diagonal, which ends at the last query and the last key.",
             ),
+            OpParam::optional_pair(
+                "window",
+                "(left, right): how many keys before and behind its diagonal a query sees at most; -1 for all. \
+                 With causal, right is 0.",
+            ),
             OpParam::optional_number(
                 "scale",
                 "The factor of the scores, a positive number; 1/√D if omitted.",
+            ),
+            OpParam::optional_number(
+                "softcap",
+                "Limits scores: s becomes softcap · tanh(s / softcap), before the bias is added. 0 or None for no \
+                 limit.",
+            ),
+            OpParam::optional(
+                "sink",
+                "[H] in f32, f16 or bf16: a score for each head that takes its part of the softmax and has no value.",
+            ),
+            OpParam::optional(
+                "bias",
+                "Added to the scores; broadcasts to [B, H, Sq, Sk]; f32, f16 or bf16. -inf masks a score.",
             ),
             BATCH_INVARIANT,
         ],
@@ -39,24 +63,49 @@ pub(super) fn signature() -> Signature {
             dims: &[OutputDim::Leading("q"), OutputDim::Last("v")],
             dtype_of: "q",
             dtype_override: None,
+            fixed_dtype: None,
         }],
+        optional_output: Some(OptionalOutput {
+            variant: "attention_return_lse",
+            flag: "return_lse",
+            about: "Also returns the logarithm of the sum of exponentials of each row's scores, in f32 [B, H, Sq].",
+            output: OpOutput {
+                name: "lse",
+                dims: &[OutputDim::RowsLast("q")],
+                dtype_of: "q",
+                dtype_override: None,
+                fixed_dtype: Some(DType::F32),
+            },
+        }),
         example: EXAMPLE,
     }
 }
 
-/// Returns dense arguments of a call that has this problem, up to strides, corner and LSE.
+/// Returns arguments of a call that has this problem, up to the corner, LSE and the strides of rows.
 pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
     let tensor = |[len, heads, dim]: [u32; 3]| {
         let shape = [p.batch, len, heads, dim].map(u64::from);
         ArgValue::Tensor(TensorView::dense(p.dtype.dtype(), &shape, 0))
     };
+    let number = |x: Option<f32>| x.map_or(ArgValue::None, |x| ArgValue::Number(x.into()));
+    let side = |keys: Option<u32>| keys.map_or(-1, i64::from);
+    let window = [side(p.window_left), side(p.window_right)];
+    let sink = p
+        .sink
+        .map(|ty| TensorView::dense(ty.dtype(), &[p.heads.into()], 0));
     vec![
         tensor([p.queries, p.heads, p.dim]),
         tensor([p.keys, p.kv_heads(), p.dim]),
         tensor([p.keys, p.kv_heads(), p.dim_v()]),
         ArgValue::Flag(p.causal),
-        p.scale
-            .map_or(ArgValue::None, |scale| ArgValue::Number(scale.into())),
+        match window {
+            [-1, -1] => ArgValue::None,
+            window => ArgValue::Pair(window),
+        },
+        number(p.scale),
+        number(p.softcap),
+        sink.map_or(ArgValue::None, ArgValue::Tensor),
+        p.bias_view().map_or(ArgValue::None, ArgValue::Tensor),
         ArgValue::Flag(false),
     ]
 }
@@ -97,6 +146,18 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     if scale.is_some_and(|scale| scale.is_nan()) {
         return call.reject("scale must be a number, not NaN".into());
     }
+    let softcap = call.optional_number("softcap").filter(|&x| x != 0.0);
+    if softcap.is_some_and(|x| !(x > 0.0 && x.is_finite())) {
+        return call.reject(format!(
+            "softcap must be positive and finite, or 0 for no limit, not {}",
+            softcap.unwrap_or_default()
+        ));
+    }
+    let [window_left, window_right] = window(call)?;
+    let addends = [
+        sink(call, heads)?,
+        bias(call, [batch, heads, queries, keys])?,
+    ];
     let dtype = supported(call, q.dtype, [dim, v_dim], scale)?;
     let count = |what: &str, n: u64| match u32::try_from(n) {
         Ok(n) => Ok(n),
@@ -117,7 +178,13 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         kv_heads: unless_equal(count("heads", kv_heads)?, heads),
         dtype,
         causal: call.flag("causal"),
+        window_left,
+        window_right,
         scale,
+        softcap: softcap.map(|x| x as f32),
+        sink: addends[0],
+        bias: addends[1],
+        lse: call.outs.len() > 1,
         ..Problem::new(
             count("batches", batch)?,
             count("heads", heads)?,
@@ -135,6 +202,16 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
             );
         }
     }
+    if let Some(view) = call.optional("bias") {
+        let strides = bias_strides(call, view)?;
+        problem.bias_strides = (strides != problem.bias_strides()).then_some(strides);
+        if problem.loads_pairs_of_biases() && !view.is_16_byte_aligned() {
+            return call.unsupported_layout(format!(
+                "bias starts at {:#x}, which is not a multiple of 16\nhelp: copy it",
+                view.address
+            ));
+        }
+    }
     // A dense tensor has the strides that the problem implies.
     let implied = problem.rows().map(|rows| rows.strides);
     let found = |i: usize| (strides[i] != implied[i]).then_some(strides[i]);
@@ -147,6 +224,97 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         ..Choice::default()
     };
     Ok((problem, choice))
+}
+
+/// Returns the sides of the window.
+fn window(call: &OpArgs<'_>) -> Result<[Option<u32>; 2], FamilyError> {
+    let Some(sides) = call.optional_pair("window") else {
+        return Ok([None; 2]);
+    };
+    let side = |keys: i64| match keys {
+        -1 => Some(None),
+        // A side beyond all keys limits nothing.
+        _ => u32::try_from(keys)
+            .ok()
+            .map(|keys| (keys <= MAX_LEN).then_some(keys)),
+    };
+    match sides.map(side) {
+        [Some(left), Some(right)] => Ok([left, right]),
+        _ => call.reject(format!(
+            "window must be (left, right) with whole numbers, or -1 for all keys of a side, not {sides:?}"
+        )),
+    }
+}
+
+/// Returns the element type of the sink.
+fn sink(call: &OpArgs<'_>, heads: u64) -> Result<Option<AddendType>, FamilyError> {
+    match call.optional("sink") {
+        Some(view) if view.shape != [heads] => call.reject(format!(
+            "sink must have one element for each of the {heads} heads of q, not the shape {:?}",
+            view.shape
+        )),
+        Some(view) if view.strides != [1] && heads > 1 => call.unsupported_layout(
+            "the elements of sink must be contiguous\nhelp: make it contiguous".into(),
+        ),
+        Some(view) => addend_type(call, "sink", view).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Returns the element type of the bias, which must broadcast to `shape`.
+fn bias(call: &OpArgs<'_>, shape: [u64; 4]) -> Result<Option<AddendType>, FamilyError> {
+    let Some(view) = call.optional("bias") else {
+        return Ok(None);
+    };
+    let mut dims = view.shape.iter().rev().zip(shape.iter().rev());
+    if view.shape.len() > 4 || !dims.all(|(&dim, &full)| dim == full || dim == 1) {
+        return call.reject(format!(
+            "bias must broadcast to [B, H, Sq, Sk] = {shape:?}, but its shape is {:?}",
+            view.shape
+        ));
+    }
+    addend_type(call, "bias", view).map(Some)
+}
+
+fn addend_type(
+    call: &OpArgs<'_>,
+    name: &str,
+    view: &TensorView,
+) -> Result<AddendType, FamilyError> {
+    let found = AddendType::ALL.iter().find(|ty| ty.dtype() == view.dtype);
+    match found {
+        Some(&ty) => Ok(ty),
+        None => call.reject(format!(
+            "{name} must be f32, f16 or bf16, not {}",
+            view.dtype
+        )),
+    }
+}
+
+/// Returns the strides of a bias: 0 in broadcast dimensions.
+fn bias_strides(call: &OpArgs<'_>, view: &TensorView) -> Result<BiasStrides, FamilyError> {
+    let dims = view.shape.iter().zip(&view.strides).rev();
+    let strides = dims.map(|(&dim, &stride)| {
+        if dim == 1 {
+            Ok(0)
+        } else {
+            u64::try_from(stride)
+        }
+    });
+    let mut strides = strides.chain(std::iter::repeat(Ok(0)));
+    let mut next = || strides.next().and_then(Result::ok);
+    match [next(), next(), next(), next()] {
+        [Some(key), Some(row), Some(head), Some(batch)] => Ok(BiasStrides {
+            key,
+            row,
+            head,
+            batch,
+        }),
+        _ => call.unsupported_layout(format!(
+            "bias has negative strides {:?}\nhelp: copy it",
+            view.strides
+        )),
+    }
 }
 
 /// Returns a size unless it is the default.

@@ -33,6 +33,7 @@ fn output(dims: &'static [OutputDim]) -> Vec<OpOutput> {
         dims,
         dtype_of: "x",
         dtype_override: Some("out_dtype"),
+        fixed_dtype: None,
     }]
 }
 
@@ -53,6 +54,7 @@ pub(super) fn swiglu<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
                 .chain([OUT_DTYPE, BATCH_INVARIANT])
                 .collect(),
             outputs: output(&[OutputDim::Leading("x"), OutputDim::Index("w_gate", 0)]),
+            optional_output: None,
             example: SWIGLU_EXAMPLE,
         },
         problem: |call| {
@@ -101,6 +103,7 @@ pub(super) fn dual_gemm<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F
                 OutputDim::Leading("x"),
                 OutputDim::HalfUnless("w_gate", 0, "w_up"),
             ]),
+            optional_output: None,
             example: DUAL_GEMM_EXAMPLE,
         },
         problem: |call| {

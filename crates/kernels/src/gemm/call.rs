@@ -51,7 +51,9 @@ pub(super) fn matmul() -> Op<Gemm> {
                 dims: &[OutputDim::MatMul("a", "b")],
                 dtype_of: "a",
                 dtype_override: Some("out_dtype"),
+                fixed_dtype: None,
             }],
+            optional_output: None,
             example: MATMUL_EXAMPLE,
         },
         problem: |call| {
@@ -124,7 +126,9 @@ pub(super) fn linear() -> Op<Linear> {
                 dims: &[OutputDim::Leading("x"), OutputDim::Index("weight", 0)],
                 dtype_of: "x",
                 dtype_override: Some("out_dtype"),
+                fixed_dtype: None,
             }],
+            optional_output: None,
             example: LINEAR_EXAMPLE,
         },
         problem: |call| {

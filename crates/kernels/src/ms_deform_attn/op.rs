@@ -57,7 +57,9 @@ pub(super) fn signature() -> Signature {
             ],
             dtype_of: "value",
             dtype_override: None,
+            fixed_dtype: None,
         }],
+        optional_output: None,
         example: EXAMPLE,
     }
 }

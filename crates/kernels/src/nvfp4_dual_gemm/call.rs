@@ -87,7 +87,9 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
                 ],
                 dtype_of: "x",
                 dtype_override: Some("out_dtype"),
+                fixed_dtype: None,
             }],
+            optional_output: None,
             example: EXAMPLE,
         },
         problem: |call| {

@@ -53,7 +53,9 @@ pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
                 dims: &[OutputDim::Leading("x"), OutputDim::Index("weight", 0)],
                 dtype_of: "x",
                 dtype_override: None,
+                fixed_dtype: None,
             }],
+            optional_output: None,
             example: EXAMPLE,
         },
         problem: |call| {

@@ -28,7 +28,9 @@ pub(super) fn signature<K: RowOp>() -> Signature {
             dims: &[OutputDim::All("x")],
             dtype_of: "x",
             dtype_override: None,
+            fixed_dtype: None,
         }],
+        optional_output: None,
         example: K::EXAMPLE,
     }
 }

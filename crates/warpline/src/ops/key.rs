@@ -101,6 +101,11 @@ impl CallKey {
         self.words.extend([5, u64::from(flag)]);
     }
 
+    /// Appends two integers.
+    pub fn pair(&mut self, [first, second]: [i64; 2]) {
+        self.words.extend([7, first as u64, second as u64]);
+    }
+
     /// Appends a list of integers. It occupies an input, which no kernel reads.
     pub fn integers(&mut self, all: &[i64]) {
         self.words.extend([6, all.len() as u64]);
@@ -165,6 +170,7 @@ impl CallKey {
                 ArgValue::Number(x) => key.number(*x),
                 ArgValue::Integer(n) => key.integer(*n),
                 ArgValue::Flag(flag) => key.flag(*flag),
+                &ArgValue::Pair(pair) => key.pair(pair),
                 ArgValue::Integers(all) => key.integers(all),
                 ArgValue::Text(text) => key.text(text),
             }

@@ -91,7 +91,9 @@ impl Family for Double {
                 dims: &[OutputDim::All("x")],
                 dtype_of: "x",
                 dtype_override: None,
+                fixed_dtype: None,
             }],
+            optional_output: None,
             example: ">>> warpline.double(np.ones(1, np.float32))\narray([2.], dtype=float32)",
         };
         let args = |p: &Problem| vec![TensorView::dense(DType::F32, &[p.n.into()], 0).into()];
