@@ -36,7 +36,7 @@ def imports() -> str:
     """Returns the imports of names that are defined in Python."""
     python_names = set(warpline.__all__) - {op.name for op in OPS}
     modules = {name: getattr(warpline, name).__module__.rpartition(".")[2] for name in python_names}
-    modules |= dict.fromkeys(warpline._MODULES, "_modules")
+    modules |= warpline._NEED_TORCH
     lines = [f"from .{module} import {name} as {name}\n" for name, module in modules.items()]
     return "".join(sorted(lines))
 
@@ -66,7 +66,7 @@ def test_package_stub_has_all_public_names() -> None:
                 names.add(name)
             case ast.ImportFrom(level=1, names=[ast.alias(asname=str(name))]):
                 names.add(name)
-    assert names == {*warpline.__all__, *warpline._MODULES}
+    assert names == {*warpline.__all__, *warpline._NEED_TORCH}
 
 
 def stub() -> ast.Module:

@@ -12,7 +12,7 @@ With torch they are also torch ops: ``torch.ops.warpline.softmax``.
 
 import importlib
 
-from . import _when_imported, _warpline
+from . import _transformers, _when_imported, _warpline
 from ._drop_in import MultiScaleDeformableAttnFunction
 from ._errors import DeviceError, Error, FallbackWarning, InputError, KernelError
 from ._functions import FUNCTIONS
@@ -44,20 +44,19 @@ __all__ = [
     "unpack_weights",
 ]
 
-#: torch modules. The first access creates them and imports torch. They are not in ``__all__``, so
-#: that ``import *`` does not import torch.
-_MODULES = ("MultiScaleDeformableAttention",)
+#: Names that need torch, and their modules. The first access imports torch. They are not in ``__all__``,
+#: so that ``import *`` does not import torch.
+_NEED_TORCH = {"MultiScaleDeformableAttention": "_modules", "scaled_dot_product_attention": "_sdpa"}
 
 
 def __getattr__(name: str) -> object:
     if name == "nn":
         # Imports torch.
         return importlib.import_module(".nn", __name__)
-    if name not in _MODULES:
+    if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import _modules
-
-    return getattr(_modules, name)
+    value = getattr(importlib.import_module(f".{_NEED_TORCH[name]}", __name__), name)
+    return globals().setdefault(name, value)
 
 
 def _register() -> None:
@@ -68,3 +67,5 @@ def _register() -> None:
 
 # This package does not import torch; it registers its ops as soon as torch is imported.
 _when_imported.call("torch", _register)
+_when_imported.call("transformers.modeling_utils", _transformers.register_attention)
+_when_imported.call("transformers.masking_utils", _transformers.register_mask)

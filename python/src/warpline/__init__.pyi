@@ -12,6 +12,7 @@ from ._nvfp4 import Nvfp4 as Nvfp4
 from ._nvfp4 import nvfp4_arrange_scales as nvfp4_arrange_scales
 from ._nvfp4 import nvfp4_dequantize as nvfp4_dequantize
 from ._nvfp4 import nvfp4_quantize as nvfp4_quantize
+from ._sdpa import scaled_dot_product_attention as scaled_dot_product_attention
 from ._tools import check as check
 from ._tools import devices as devices
 from ._tools import emit as emit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,10 +21,13 @@ def attention(
     k: Tensor,
     v: Tensor,
     causal: bool = False,
+    window: Sequence[int] | None = None,
     scale: float | None = None,
-    batch_invariant: bool = False,
+    **options: Any,
 ) -> Tensor:
     """Attention with the kernel that torch selects."""
+    if window is not None or any(options.values()):
+        raise ValueError("the peers of attention have no window, softcap, sink or bias")
     # torch aligns its causal mask at the first query and key; every problem has as many queries as keys.
     heads_first = (x.transpose(1, 2) for x in (q, k, v))
     is_grouped = q.shape[2] != k.shape[2]
@@ -32,12 +36,7 @@ def attention(
 
 
 def reference(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    batch_invariant: bool = False,
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, window: None = None, scale: float | None = None, **_: Any
 ) -> Tensor:
     """Attention by its definition, in the precision of the inputs: a head and a block of queries at a time."""
     (batch, queries, heads, dim), (keys, kv_heads) = q.shape, k.shape[1:3]

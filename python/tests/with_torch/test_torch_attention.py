@@ -1,0 +1,246 @@
+"""Attention on torch tensors: torch's own function, Hugging Face models, gradients. On a GPU if available,
+else on the CPU executor.
+
+Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
+"""
+
+import importlib.util
+import os
+import unittest
+import warnings
+from unittest import mock
+
+try:
+    import torch
+except ImportError as missing:
+    raise unittest.SkipTest("torch is not installed") from missing
+
+import torch.nn.functional as F
+
+import warpline
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+EPS = {torch.float16: 2e-3, torch.bfloat16: 16e-3}
+
+
+def draw(*shape, dtype=torch.float16, seed=0):
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randn(shape, generator=generator).to(DEVICE, dtype)
+
+
+def rows(queries=20, keys=33, heads=4, kv_heads=4, dim=64, dtype=torch.float16):
+    """Returns Q, K and V as [B, H, S, D]."""
+    shapes = (2, heads, queries, dim), (2, kv_heads, keys, dim), (2, kv_heads, keys, dim)
+    return [draw(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        from warpline import _fallback
+
+        _fallback._warned.clear()
+        lenient = mock.patch.dict(os.environ, WARPLINE_STRICT="0")
+        lenient.start()
+        self.addCleanup(lenient.stop)
+
+    def close(self, found, expected, eps=None):
+        self.assertEqual(found.shape, expected.shape)
+        eps = EPS[found.dtype] if eps is None else eps
+        error = (found.double() - expected.double()).abs().max().item() if found.numel() else 0
+        self.assertLessEqual(error, eps * max(1, expected.abs().max().item() if found.numel() else 0))
+
+
+class ScaledDotProductAttention(Test):
+    """warpline.scaled_dot_product_attention against torch's function in float64."""
+
+    def check(self, q, k, v, *args, **options):
+        exact = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in args]
+        expected = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), *exact, **options)
+        with warnings.catch_warnings():
+            # The kernel computes it.
+            warnings.simplefilter("error", warpline.FallbackWarning)
+            found = warpline.scaled_dot_product_attention(q, k, v, *args, **options)
+        self.assertEqual(found.dtype, q.dtype)
+        self.close(found, expected)
+
+    def test_values(self):
+        for dtype in EPS:
+            self.check(*rows(dtype=dtype))
+            self.check(*rows(dtype=dtype), scale=0.3)
+        self.check(*rows(heads=4, kv_heads=2), enable_gqa=True)
+
+    def test_causal_masks_start_at_the_first_key(self):
+        for lens in ((20, 20), (20, 33), (33, 20), (1, 7), (7, 1)):
+            self.check(*rows(*lens), is_causal=True)
+
+    def test_batch_dimensions(self):
+        q, k, v = rows()
+        self.check(q[0], k[0], v[0], is_causal=True)
+        self.check(*(x.reshape(1, 2, *x.shape[1:]) for x in (q, k, v)))
+        visible = draw(2, 1, 20, 33) > 0
+        self.check(*(x.reshape(1, 2, *x.shape[1:]) for x in (q, k, v)), visible[None])
+        self.check(q[0], k[0], v[0], visible[0])
+
+    def test_masks(self):
+        q, k, v = rows()
+        visible = draw(2, 1, 20, 33) > 0
+        visible[..., 0] = True
+        for mask in (visible, visible.expand(2, 4, 20, 33), visible[0, 0], visible[:, :, :1]):
+            self.check(q, k, v, mask)
+        self.check(q, k, v, draw(2, 4, 20, 33))
+        self.check(q, k, v, draw(1, 33))
+
+    def test_rows_without_a_visible_key_are_zero(self):
+        q, k, v = rows()
+        visible = torch.ones(20, 33, dtype=torch.bool, device=DEVICE)
+        visible[3] = False
+        self.assertFalse(warpline.scaled_dot_product_attention(q, k, v, visible)[:, :, 3].any())
+
+    def test_torch_computes_the_rest_with_one_warning(self):
+        q, k, v = rows()
+        leaf = q.clone().requires_grad_()
+        calls = {
+            "no backward kernel": lambda: warpline.scaled_dot_product_attention(leaf, k, v).sum().backward(),
+            "no dropout": lambda: warpline.scaled_dot_product_attention(q, k, v, dropout_p=0.1),
+            "needs f16 or bf16": lambda: warpline.scaled_dot_product_attention(q.float(), k.float(), v.float()),
+            "multiple of 8": lambda: warpline.scaled_dot_product_attention(q[..., :12], k[..., :12], v),
+        }
+        for reason, call in calls.items():
+            with self.subTest(reason), self.assertWarnsRegex(warpline.FallbackWarning, reason):
+                call()
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", warpline.FallbackWarning)
+                call()
+        self.assertGreater(leaf.grad.abs().sum().item(), 0)
+
+    def test_bad_calls_raise_as_in_torch(self):
+        q, k, v = rows()
+        for args, options in (
+            ((q, k[..., :32], v), {}),
+            ((q, k, v, torch.ones(20, 33, dtype=torch.bool, device=DEVICE)), {"is_causal": True}),
+        ):
+            for function in (warpline.scaled_dot_product_attention, F.scaled_dot_product_attention):
+                with self.assertRaises(RuntimeError):
+                    function(*args, **options)
+
+    def test_compiled(self):
+        q, k, v = rows()
+        call = lambda q, k, v: warpline.scaled_dot_product_attention(q, k, v, is_causal=True) * 2
+        compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+        self.assertTrue(torch.equal(compiled(q, k, v), call(q, k, v)))
+
+
+class Options(Test):
+    """Window, softcap, sink, bias and logarithms."""
+
+    #: Calls of warpline.attention by name.
+    CALLS = {
+        "window": lambda q, k, v, **o: warpline.attention(q, k, v, window=(9, 3), **o),
+        "softcap": lambda q, k, v, **o: warpline.attention(q, k, v, causal=True, softcap=2.0, **o),
+        "sink": lambda q, k, v, **o: warpline.attention(q, k, v, sink=draw(4, dtype=torch.float32), **o),
+        "bias": lambda q, k, v, **o: warpline.attention(q, k, v, bias=draw(4, 20, 33).to(q.dtype), **o),
+    }
+
+    def test_values_are_those_of_torch(self):
+        q, k, v = (x.transpose(1, 2) for x in rows())
+        for name, call in self.CALLS.items():
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore", warpline.FallbackWarning)
+                found, expected = (call(*x, return_lse=True) for x in ((q, k, v), (q.double(), k.double(), v.double())))
+                self.close(found[0], expected[0])
+                self.close(found[1], expected[1], 1e-4)
+
+    def test_gradients(self):
+        inputs = [x.transpose(1, 2).contiguous().requires_grad_() for x in rows()]
+        exact = [x.detach().double().requires_grad_() for x in inputs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", warpline.FallbackWarning)
+            for name, call in self.CALLS.items():
+                with self.subTest(name):
+                    sums = [sum(y.double().square().sum() for y in call(*x, return_lse=True)) for x in (inputs, exact)]
+                    for x, y in zip(torch.autograd.grad(sums[0], inputs), torch.autograd.grad(sums[1], exact)):
+                        self.close(x, y, 2e-2)
+
+    def test_logarithms_in_a_compiled_graph(self):
+        call = lambda q, k, v: warpline.attention(q, k, v, window=(3, 0), return_lse=True)
+        q, k, v = (x.transpose(1, 2) for x in rows())
+        compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+        for found, expected in zip(compiled(q, k, v), call(q, k, v)):
+            self.assertTrue(torch.equal(found, expected))
+
+    def test_given_outputs(self):
+        q, k, v = (x.transpose(1, 2) for x in rows())
+        outs = torch.empty_like(q), torch.empty(2, 4, 20, device=DEVICE)
+        warpline.attention(q, k, v, return_lse=True, out=outs)
+        for found, expected in zip(outs, warpline.attention(q, k, v, return_lse=True)):
+            self.assertTrue(torch.equal(found, expected))
+
+
+@unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+class HuggingFace(Test):
+    """Models with random weights."""
+
+    SIZES = dict(
+        vocab_size=100,
+        hidden_size=128,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+    )
+
+    def check(self, model, **inputs):
+        """Compares the logits and the generated tokens with those of the eager implementation."""
+        model = model.to(DEVICE, torch.float16).eval()
+        tokens = torch.randint(0, 100, (2, 20), generator=torch.Generator().manual_seed(0)).to(DEVICE)
+        padding = torch.ones_like(tokens)
+        padding[0, :5] = 0
+        found = []
+        for implementation in ("eager", "warpline"):
+            model.set_attn_implementation(implementation)
+            with torch.no_grad():
+                padded = model(input_ids=tokens, attention_mask=padding).logits[:, 5:]
+                new = model.generate(tokens, max_new_tokens=3, do_sample=False, pad_token_id=0)
+                found.append((model(input_ids=tokens).logits, padded, new))
+        for ours, theirs in zip(found[1][:2], found[0][:2]):
+            self.close(ours, theirs, 5e-3)
+        self.assertTrue(torch.equal(found[1][2], found[0][2]))
+
+    def test_llama(self):
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+        torch.manual_seed(0)
+        self.check(LlamaForCausalLM(LlamaConfig(**self.SIZES)))
+
+    def test_softcap_and_windows(self):
+        from transformers import Gemma2Config, Gemma2ForCausalLM
+
+        torch.manual_seed(0)
+        self.check(Gemma2ForCausalLM(Gemma2Config(**self.SIZES, sliding_window=8)))
+
+    def test_sinks(self):
+        try:
+            from transformers import GptOssConfig, GptOssForCausalLM
+        except ImportError:
+            self.skipTest("this transformers has no GPT-OSS")
+        torch.manual_seed(0)
+        sizes = dict(num_local_experts=2, num_experts_per_tok=1, sliding_window=8)
+        self.check(GptOssForCausalLM(GptOssConfig(**self.SIZES, **sizes)))
+
+    def test_encoder(self):
+        from transformers import ViTConfig, ViTModel
+
+        torch.manual_seed(0)
+        sizes = dict(hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
+        model = ViTModel(ViTConfig(**sizes, image_size=64)).to(DEVICE, torch.float16).eval()
+        image, found = draw(2, 3, 64, 64), []
+        for implementation in ("eager", "warpline"):
+            model.set_attn_implementation(implementation)
+            with torch.no_grad():
+                found.append(model(image).last_hidden_state)
+        self.close(found[1], found[0], 5e-3)
+
+
+if __name__ == "__main__":
+    unittest.main()
