@@ -25,9 +25,9 @@ keywords! {
     pub enum TileAssignment {
         /// A CTA for each tile
         One = "one",
-        /// A CTA for each SM, with every n-th tile
+        /// As many CTAs as run at once, each with every n-th tile
         Static = "static",
-        /// A CTA for each SM; tiles come from a work queue
+        /// As many CTAs as run at once; tiles come from a work queue
         Queue = "queue",
     }
 }
@@ -103,13 +103,20 @@ impl Config {
         64 * self.consumers
     }
 
-    /// Returns the registers of a thread: an SM has 64 Ki.
-    pub(super) fn registers(&self) -> RegisterBudget {
+    /// Returns the registers of a thread: an SM has 64 Ki. A CTA with one consumer takes what it needs, so
+    /// that an SM runs several: they overlap each other as consumers do.
+    pub(super) fn registers(&self) -> Option<RegisterBudget> {
         let (load, math) = match self.consumers {
-            ..=2 => (24, 240),
+            1 => return None,
+            2 => (24, 240),
             _ => (32, 160),
         };
-        RegisterBudget { load, math }
+        Some(RegisterBudget { load, math })
+    }
+
+    /// Returns the registers that a consumer thread can have.
+    fn available_registers(&self) -> u32 {
+        self.registers().map_or(240, |registers| registers.math)
     }
 
     /// Returns the config that the heuristic selects, with the caller's choices applied.
@@ -120,19 +127,20 @@ impl Config {
     ) -> Result<Self, FamilyError> {
         let class = p.class();
         let tiles = choice.tiles.unwrap_or(TileAssignment::One);
+        let consumers = choice.consumers.unwrap_or(consumers(p));
         let first = Self {
             schedule: choice.schedule.unwrap_or(Schedule::PingPong),
             tiles,
-            consumers: choice.consumers.unwrap_or(consumers(p)),
+            consumers,
             tile_keys: choice.tile_keys.unwrap_or(MIN_SELECTED_KEYS),
             stages: choice.stages.unwrap_or(2),
             q_stages: choice.q_stages.unwrap_or(1),
-            ctas: max_ctas(tiles, choice.ctas, target)?,
+            ctas: max_ctas(tiles, ctas_per_sm(consumers), choice.ctas, target)?,
             out_cols: class.out_box(),
         };
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
         let fits = |c: &Self| {
-            c.needed_registers(&class) <= c.registers().math
+            c.needed_registers(&class) <= c.available_registers()
                 && c.shared_bytes(&class) <= u64::from(target.shared_bytes)
         };
         let or = |larger: Self, c: Self| if fits(&larger) { larger } else { c };
@@ -211,30 +219,26 @@ impl Config {
                 return reject(format!("{flag} is 0; a ring needs at least 1 stage"));
             }
         }
-        let registers = self.registers();
-        check_registers(
-            &[
-                RoleRegisters {
-                    role: "loading",
-                    warpgroups: 1,
-                    registers: registers.load,
-                    option: "--consumers",
-                },
-                RoleRegisters {
-                    role: "computing",
-                    warpgroups: self.consumers,
-                    registers: registers.math,
-                    option: "--consumers",
-                },
-            ],
-            target,
-        )?;
+        if let Some(RegisterBudget { load, math }) = self.registers() {
+            let role = |role, warpgroups, registers| RoleRegisters {
+                role,
+                warpgroups,
+                registers,
+                option: "--consumers",
+            };
+            let roles = [
+                role("loading", 1, load),
+                role("computing", self.consumers, math),
+            ];
+            check_registers(&roles, target)?;
+        }
         let needed = self.needed_registers(class);
-        if needed > registers.math {
+        let available = self.available_registers();
+        if needed > available {
             return reject(format!(
-                "--tile-keys {} needs about {needed} registers in each thread of {} consumers, but {} are \
+                "--tile-keys {} needs about {needed} registers in each thread of {} consumers, but {available} are \
                  available\nhelp: use a smaller --tile-keys or fewer --consumers",
-                self.tile_keys, self.consumers, registers.math
+                self.tile_keys, self.consumers
             ));
         }
         let what = format!(
@@ -248,9 +252,10 @@ impl Config {
     }
 }
 
-/// Returns the maximum number of CTAs, if CTAs take several tiles.
+/// Returns the maximum number of CTAs, if CTAs take several tiles; `per_sm` run at once on an SM.
 fn max_ctas(
     tiles: TileAssignment,
+    per_sm: u32,
     choice: Option<u32>,
     target: &Target,
 ) -> Result<Option<u32>, FamilyError> {
@@ -261,9 +266,13 @@ fn max_ctas(
             reject("--ctas needs --tiles static or queue, but --tiles is one")
         }
         (_, Some(0)) => reject("--ctas is 0; it must be at least 1"),
-        // A CTA has more than half of an SM's registers, so that an SM runs one.
-        (_, choice) => Ok(Some(choice.unwrap_or(target.sms))),
+        (_, choice) => Ok(Some(choice.unwrap_or(target.sms * per_sm))),
     }
+}
+
+/// Returns the CTAs that run at once on an SM: CTAs of several consumers have more than half of its registers.
+fn ctas_per_sm(consumers: u32) -> u32 {
+    if consumers == 1 { 2 } else { 1 }
 }
 
 /// Returns the number of consumers: three have 160 registers each, enough for short rows only.

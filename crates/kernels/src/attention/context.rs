@@ -103,8 +103,8 @@ impl<T: Half16> Context<T> {
 
     /// Declares the role that loads Q, K and V.
     pub(super) fn load(&self, k: Builder) {
-        let registers = self.config.registers().load;
-        copy_role(k, "load", Some(registers)).body(|| {
+        let registers = self.config.registers().map(|registers| registers.load);
+        copy_role(k, "load", registers).body(|| {
             elect(|| {
                 self.tiles.each_as_producer(|tile| self.load_tile(&tile));
             });
@@ -144,8 +144,7 @@ impl<T: Half16> Context<T> {
         for i in 0..self.config.consumers {
             let name = crate::roles::CONSUMERS[i as usize];
             let outbox = k.outbox::<T>(name, 1, ROWS, self.config.out_cols);
-            let registers = Some(self.config.registers());
-            consumer(k, i, registers).body(|| {
+            consumer(k, i, self.config.registers()).body(|| {
                 self.tiles.each(|tile| {
                     let first_query = tile.query + i * ROWS;
                     let consumer = Consumer {

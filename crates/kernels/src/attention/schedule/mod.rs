@@ -11,6 +11,7 @@ mod ping_pong;
 use super::config::{Config, Schedule};
 use super::context::{Context, Half16};
 use super::problem::{Class, ElementType};
+use crate::roles::declare_roles;
 use half::{bf16, f16};
 use warpline_ir::builder::*;
 
@@ -24,9 +25,9 @@ pub(super) fn declare(k: Builder, class: &Class, c: &Config) {
 
 fn roles<T: Half16>(k: Builder, class: &Class, c: &Config) {
     let context = Context::<T>::declare(k, class, c);
-    context.load(k);
-    match c.schedule {
+    let consumers = || match c.schedule {
         Schedule::Cooperative => context.consumers(k, cooperative::tile),
         Schedule::PingPong => context.consumers(k, ping_pong::tile),
-    }
+    };
+    declare_roles(c.registers(), || context.load(k), consumers);
 }
