@@ -50,6 +50,8 @@ fields! {
         pub q_stages: Option<u32>,
         /// CTAs of the grid at most (static, queue)
         pub ctas: Option<u32>,
+        /// Consumers multiply the first block of a tile one after the other
+        pub turn: Option<bool>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
     }
@@ -74,6 +76,8 @@ pub struct Config {
     pub ctas: Option<u32>,
     /// Columns of O that a consumer stores at once.
     pub out_cols: u32,
+    /// Consumers multiply the first block of a tile one after the other.
+    pub turn: bool,
 }
 
 impl From<&Config> for Choice {
@@ -86,6 +90,7 @@ impl From<&Config> for Choice {
             stages: Some(c.stages),
             q_stages: Some(c.q_stages),
             ctas: c.ctas,
+            turn: Some(c.turn),
             batch_invariant: None,
         }
     }
@@ -126,7 +131,7 @@ impl Config {
         target: &Target,
     ) -> Result<Self, FamilyError> {
         let class = p.class();
-        let tiles = choice.tiles.unwrap_or(TileAssignment::One);
+        let tiles = choice.tiles.unwrap_or(TileAssignment::Queue);
         let consumers = choice.consumers.unwrap_or(consumers(p));
         let first = Self {
             schedule: choice.schedule.unwrap_or(Schedule::PingPong),
@@ -137,6 +142,7 @@ impl Config {
             q_stages: choice.q_stages.unwrap_or(1),
             ctas: max_ctas(tiles, ctas_per_sm(consumers), choice.ctas, target)?,
             out_cols: class.out_box(),
+            turn: choice.turn.unwrap_or(false),
         };
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
         let fits = |c: &Self| {

@@ -5,7 +5,7 @@ use super::mask::{Blocks, Visibility};
 use super::problem::{Class, MAX_LEN};
 use super::scores::ScoreRules;
 use super::work::{QueryTile, TileScheduler};
-use crate::roles::{consumer, copy_role};
+use crate::roles::{CONSUMERS, consumer, copy_role};
 use warpline_ir::TensorMapDecl;
 use warpline_ir::builder::*;
 
@@ -28,6 +28,7 @@ pub(super) struct Context<T> {
     visibility: Visibility,
     maps: [TensorMap; 4],
     lse: Option<Lse>,
+    turn: Option<Turn>,
 }
 
 /// The rings of Q, K and V.
@@ -92,6 +93,16 @@ impl<T: Half16> Context<T> {
                 v: ring("v", kv_stages, keys, class.cols_v),
             },
             lse,
+            turn: (c.turn && c.consumers > 1)
+                .then(|| k.turn("first scores", &CONSUMERS[..c.consumers as usize])),
+        }
+    }
+
+    /// Runs `body`, in turn with the other consumers if the config says so.
+    pub(super) fn in_turn<R>(&self, body: impl FnOnce() -> R) -> R {
+        match self.turn {
+            Some(turn) => turn.hold(body),
+            None => body(),
         }
     }
 
@@ -142,7 +153,7 @@ impl<T: Half16> Context<T> {
         body: impl Fn(&Consumer<'_, T>) -> (Frag, RowVector),
     ) {
         for i in 0..self.config.consumers {
-            let name = crate::roles::CONSUMERS[i as usize];
+            let name = CONSUMERS[i as usize];
             let outbox = k.outbox::<T>(name, 1, ROWS, self.config.out_cols);
             consumer(k, i, self.config.registers()).body(|| {
                 self.tiles.each(|tile| {

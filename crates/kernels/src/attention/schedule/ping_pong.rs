@@ -20,9 +20,11 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let blocks = &consumer.blocks;
     let last = Block::new(consumer, blocks.last, true);
     let key_slot = rings.k.wait();
-    let s = Acc::new(ROWS, keys);
-    s.mma(&q, &consumer.keys(&key_slot));
-    let s = s.into_frag();
+    let s = context.in_turn(|| {
+        let s = Acc::new(ROWS, keys);
+        s.mma(&q, &consumer.keys(&key_slot));
+        s.into_frag()
+    });
     key_slot.release();
     let (softmax, p) = RunningSoftmax::start(last.scores(s), scale);
     type State<T> = (
