@@ -1,6 +1,5 @@
 //! The config: schedule, tile, stages and registers.
 
-use super::mask::MaskClass;
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
 use super::work::MAX_TILES;
@@ -50,8 +49,6 @@ fields! {
         pub q_stages: Option<u32>,
         /// CTAs of the grid at most (static, queue)
         pub ctas: Option<u32>,
-        /// Consumers multiply the first block of a tile one after the other
-        pub turn: Option<bool>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
     }
@@ -76,8 +73,6 @@ pub struct Config {
     pub ctas: Option<u32>,
     /// Columns of O that a consumer stores at once.
     pub out_cols: u32,
-    /// Consumers multiply the first block of a tile one after the other.
-    pub turn: bool,
 }
 
 impl From<&Config> for Choice {
@@ -90,15 +85,13 @@ impl From<&Config> for Choice {
             stages: Some(c.stages),
             q_stages: Some(c.q_stages),
             ctas: c.ctas,
-            turn: Some(c.turn),
             batch_invariant: None,
         }
     }
 }
 
-/// The keys of a block that the heuristic selects.
-const MIN_SELECTED_KEYS: u32 = 16;
-const MAX_SELECTED_KEYS: u32 = 128;
+/// The minimum keys of a block.
+const MIN_KEYS: u32 = 16;
 /// The maximum number of consumers.
 const MAX_CONSUMERS: u32 = 3;
 
@@ -137,12 +130,11 @@ impl Config {
             schedule: choice.schedule.unwrap_or(Schedule::PingPong),
             tiles,
             consumers,
-            tile_keys: choice.tile_keys.unwrap_or(MIN_SELECTED_KEYS),
+            tile_keys: choice.tile_keys.unwrap_or(MIN_KEYS),
             stages: choice.stages.unwrap_or(2),
             q_stages: choice.q_stages.unwrap_or(1),
             ctas: max_ctas(tiles, ctas_per_sm(consumers), choice.ctas, target)?,
             out_cols: class.out_box(),
-            turn: choice.turn.unwrap_or(false),
         };
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
         let fits = |c: &Self| {
@@ -152,7 +144,7 @@ impl Config {
         let or = |larger: Self, c: Self| if fits(&larger) { larger } else { c };
         let mut c = first;
         if choice.tile_keys.is_none() {
-            let widths = (MIN_SELECTED_KEYS..=MAX_SELECTED_KEYS).step_by(16);
+            let widths = (MIN_KEYS..=max_selected_keys(&class, consumers)).step_by(16);
             c = widths.fold(c, |c, tile_keys| or(Self { tile_keys, ..c }, c));
         }
         let out_cols = class.cols_v;
@@ -200,8 +192,7 @@ impl Config {
             Schedule::Cooperative => 0,
             Schedule::PingPong => scores / 2,
         };
-        let is_masked = class.mask != MaskClass::default();
-        let temporaries = 16 + scores * if is_masked { 13 } else { 8 } / 32;
+        let temporaries = 16 + scores * if class.is_masked() { 13 } else { 8 } / 32;
         let bias = class.bias.map_or(0, |bias| bias.registers(self.tile_keys));
         output + scores + probabilities + temporaries + bias
     }
@@ -281,17 +272,37 @@ fn ctas_per_sm(consumers: u32) -> u32 {
     if consumers == 1 { 2 } else { 1 }
 }
 
+/// Returns the maximum keys of a block that the heuristic selects, as measured: CTAs of one consumer share
+/// an SM, and three consumers have few registers for masks.
+fn max_selected_keys(class: &Class, consumers: u32) -> u32 {
+    match consumers {
+        1 => 64,
+        3 if class.is_masked() => 96,
+        _ => 128,
+    }
+}
+
+/// The visible keys of a query from which on three consumers are faster than two, as measured. A tile of
+/// more queries has more blocks that a mask covers in part.
+const KEYS_OF_THREE: f64 = 1024.0;
+const MASKED_KEYS_OF_THREE: f64 = 3072.0;
+
 /// Returns the number of consumers: three have 160 registers each, enough for short rows only.
 fn consumers(p: &Problem) -> u32 {
+    let minimum = match p.class().is_masked() {
+        true => MASKED_KEYS_OF_THREE,
+        false => KEYS_OF_THREE,
+    };
+    let visible = p.mask().visible_scores(p.queries, p.keys) / f64::from(p.queries);
     match p.queries {
         ..=64 => 1,
-        129.. if p.dim_v() <= 64 => 3,
+        129.. if p.dim_v() <= 64 && visible >= minimum => 3,
         _ => 2,
     }
 }
 
 /// Returns the choice with the keys of a block fixed, for batch invariance: the bits of a query depend
-/// on nothing else of the config. They fit the registers of any number of queries.
+/// on nothing else of the config. They fit the registers of one and of two consumers, with any mask.
 pub(super) fn fixed_choice(
     p: &Problem,
     choice: &Choice,
@@ -304,8 +315,13 @@ pub(super) fn fixed_choice(
         queries: MAX_LEN,
         ..p.clone()
     };
+    let two = Choice {
+        consumers: choice.consumers.or(Some(2)),
+        ..choice.clone()
+    };
     Ok(Choice {
-        tile_keys: Some(Config::select(&longest, choice, target)?.tile_keys),
+        consumers: choice.consumers.or(Some(consumers(p).min(2))),
+        tile_keys: Some(Config::select(&longest, &two, target)?.tile_keys),
         ..choice.clone()
     })
 }

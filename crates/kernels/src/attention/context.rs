@@ -28,7 +28,6 @@ pub(super) struct Context<T> {
     visibility: Visibility,
     maps: [TensorMap; 4],
     lse: Option<Lse>,
-    turn: Option<Turn>,
 }
 
 /// The rings of Q, K and V.
@@ -93,16 +92,6 @@ impl<T: Half16> Context<T> {
                 v: ring("v", kv_stages, keys, class.cols_v),
             },
             lse,
-            turn: (c.turn && c.consumers > 1)
-                .then(|| k.turn("first scores", &CONSUMERS[..c.consumers as usize])),
-        }
-    }
-
-    /// Runs `body`, in turn with the other consumers if the config says so.
-    pub(super) fn in_turn<R>(&self, body: impl FnOnce() -> R) -> R {
-        match self.turn {
-            Some(turn) => turn.hold(body),
-            None => body(),
         }
     }
 
@@ -142,8 +131,7 @@ impl<T: Half16> Context<T> {
         };
         fill(rings.q.acquire(), q, tile.query, tile.head);
         load(blocks.last);
-        steps(blocks.masked).each(|i| load(blocks.masked_block(i)));
-        steps(blocks.full).each(|i| load(blocks.full_block(i)));
+        blocks.each(load);
     }
 
     /// Declares the consumers. `body` computes a tile.

@@ -112,20 +112,18 @@ pub(super) struct Visibility {
     mask: Mask<Reg<u32>>,
 }
 
-/// The blocks of keys of a tile, in the order in which all roles visit them: the last block, the other
-/// masked blocks, and then the blocks without a masked score.
+/// The blocks of keys of a tile. All roles visit them from the last one to the first one, so that the bits of
+/// a query do not depend on the tile.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks {
-    /// The last block, which is visited first.
+    /// The last block, which is visited first and masked.
     pub(super) last: Reg<u32>,
-    /// Masked blocks after it.
-    pub(super) masked: Reg<u32>,
+    /// Masked blocks before it.
+    above: Reg<u32>,
     /// Blocks without a masked score.
-    pub(super) full: Reg<u32>,
-    /// The end of the blocks without a masked score.
-    full_end: Reg<u32>,
-    /// Whether masked blocks lie before those without a masked score.
-    has_masked_below: bool,
+    full: Reg<u32>,
+    /// Masked blocks before those.
+    below: Option<Reg<u32>>,
 }
 
 impl Visibility {
@@ -165,39 +163,51 @@ impl Visibility {
         let Some(start) = self.mask.first else {
             return Blocks {
                 last: top,
-                masked: top - full_end,
+                above: top - full_end,
                 full: full_end,
-                full_end,
-                has_masked_below: false,
+                below: None,
             };
         };
         let bottom = (start.key(first, self.keys) / block_keys).min(top);
         let full_end = full_end.max(bottom);
         let full_start = start.key(last, self.keys).div_ceil(block_keys);
-        let full = full_end - full_start.max(bottom).min(full_end);
+        let full_start = full_start.max(bottom).min(full_end);
         Blocks {
             last: top,
-            masked: top - bottom - full,
-            full,
-            full_end,
-            has_masked_below: true,
+            above: top - full_end,
+            full: full_end - full_start,
+            below: Some(full_start - bottom),
         }
     }
 }
 
 impl Blocks {
-    /// Returns the masked block that is visited as number `i` after the last block.
-    pub(super) fn masked_block(&self, i: Reg<u32>) -> Reg<u32> {
-        let block = self.last - 1 - i;
-        match self.has_masked_below {
-            false => block,
-            true => block - select(block.ge(self.full_end), 0u32, self.full),
+    /// Visits the blocks after the last one.
+    pub(super) fn each(&self, visit: impl Fn(Reg<u32>)) {
+        for (first, count, _) in self.runs() {
+            steps(count).each(|i| visit(first - i));
         }
     }
 
-    /// Returns the block without a masked score that is visited as number `i`.
-    pub(super) fn full_block(&self, i: Reg<u32>) -> Reg<u32> {
-        self.full_end - 1 - i
+    /// As [`each`](Self::each), with a state; `visit` also takes whether the block is masked.
+    pub(super) fn fold<S: Carry>(&self, state: S, visit: impl Fn(S, Reg<u32>, bool) -> S) -> S {
+        let runs = self.runs().into_iter();
+        runs.fold(state, |state, (first, count, is_masked)| {
+            steps(count).fold(state, |i, state| visit(state, first - i, is_masked))
+        })
+    }
+
+    /// Returns the runs of blocks: the first one, how many, and whether they are masked.
+    fn runs(&self) -> Vec<(Reg<u32>, Reg<u32>, bool)> {
+        let first = self.last - 1;
+        let mut runs = vec![
+            (first, self.above, true),
+            (first - self.above, self.full, false),
+        ];
+        if let Some(below) = self.below {
+            runs.push((first - self.above - self.full, below, true));
+        }
+        runs
     }
 }
 

@@ -1,9 +1,8 @@
 //! Attention forward: `O = softmax(scale · Q Kᵀ) V` for every batch and head.
 //!
 //! A CTA computes a tile of queries. One role loads Q once, and K and V block by block, from the last
-//! visible block to the first: only the first blocks of this order have masked scores, so that the loop
-//! over the others has no mask. Each consumer has 64 queries, whose scores, probabilities and output stay
-//! in its registers.
+//! visible block to the first; the loop over blocks without a masked score has no mask. Each consumer has
+//! 64 queries, whose scores, probabilities and output stay in its registers.
 //!
 //! | where | what |
 //! |---|---|

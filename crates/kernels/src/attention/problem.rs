@@ -147,6 +147,11 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// Returns whether a query may see some keys only.
+    pub(super) fn is_masked(&self) -> bool {
+        self.mask != MaskClass::default()
+    }
+
     /// Returns the columns of O in a TMA box, which has one swizzle span.
     pub(super) fn out_box(&self) -> u32 {
         match self.cols_v.is_multiple_of(2 * OUT_COLS) {

@@ -35,19 +35,15 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     };
     let (softmax, p) = RunningSoftmax::start(scores(blocks.last, true), scale);
     multiply(&p);
-    let visit = |s: Frag, (max, sum): (RowVector, RowVector)| {
+    let visit = |(max, sum): (RowVector, RowVector), index, is_masked| {
+        let s = scores(index, is_masked);
         let (softmax, p, correction) = RunningSoftmax { max, sum }.add(s, scale);
         o.rescale(&correction);
         multiply(&p);
         (softmax.max, softmax.sum)
     };
     let start = (softmax.max, softmax.sum);
-    let masked = steps(blocks.masked).fold(start, |i, state| {
-        visit(scores(blocks.masked_block(i), true), state)
-    });
-    let (max, sum) = steps(blocks.full).fold(masked, |i, state| {
-        visit(scores(blocks.full_block(i), false), state)
-    });
+    let (max, sum) = blocks.fold(start, visit);
     q_slot.release();
     let (factor, log) = RunningSoftmax { max, sum }.finish(scale, consumer.sink());
     (o.into_frag().rescale(&factor), log)

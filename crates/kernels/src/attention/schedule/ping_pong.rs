@@ -20,11 +20,9 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let blocks = &consumer.blocks;
     let last = Block::new(consumer, blocks.last, true);
     let key_slot = rings.k.wait();
-    let s = context.in_turn(|| {
-        let s = Acc::new(ROWS, keys);
-        s.mma(&q, &consumer.keys(&key_slot));
-        s.into_frag()
-    });
+    let s = Acc::new(ROWS, keys);
+    s.mma(&q, &consumer.keys(&key_slot));
+    let s = s.into_frag();
     key_slot.release();
     let (softmax, p) = RunningSoftmax::start(last.scores(s), scale);
     type State<T> = (
@@ -48,11 +46,7 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
         (p.operand(), rings.v.wait(), softmax.max, softmax.sum)
     };
     let start = (p.operand::<T>(), rings.v.wait(), softmax.max, softmax.sum);
-    let masked =
-        steps(blocks.masked).fold(start, |i, state| visit(state, blocks.masked_block(i), true));
-    let full =
-        steps(blocks.full).fold(masked, |i, state| visit(state, blocks.full_block(i), false));
-    let (p, values, max, sum) = full;
+    let (p, values, max, sum) = blocks.fold(start, visit);
     // The load role can fill the slot with the next tile's queries.
     q_slot.release();
     o.mma(&p, &consumer.values(&values));
