@@ -181,6 +181,15 @@ def test_a_bias_of_minus_infinity_masks() -> None:
     assert not warpline.attention(q, k, v, bias=bias)[:, 3].any()
 
 
+@pytest.mark.parametrize("window", [(-1, 0), (50, 0), (90, 20)])
+def test_batch_invariant_bits_do_not_depend_on_other_queries(window: tuple[int, int]) -> None:
+    q, k, v = draw(200, 400)
+    whole = warpline.attention(q, k, v, window=window, batch_invariant=True)
+    for queries in (1, 64, 65, 130):
+        last = warpline.attention(q[:1, -queries:], k[:1], v[:1], window=window, batch_invariant=True)
+        assert np.array_equal(last, whole[:1, -queries:])
+
+
 def test_rows_without_a_visible_key_are_zero() -> None:
     q, k, v = draw(50, 20)
     assert not warpline.attention(q, k, v, causal=True)[:, :30].any()

@@ -97,11 +97,16 @@ class BatchInvariant(unittest.TestCase):
                         sizes=sizes,
                     )
                     continue
-                coded = warpline.nvfp4_quantize(x)
-                self.check(
-                    lambda codes, scales: warpline.nvfp4_dual_gemm(
+                coded = warpline.nvfp4_quantize(x, scale_layout="plain")
+
+                def gated(codes, scales):
+                    scales = warpline.nvfp4_arrange_scales(scales, len(codes), k)
+                    return warpline.nvfp4_dual_gemm(
                         codes, gate.codes, gate.scales, up.codes, up.scales, scales, batch_invariant=True
-                    ),
+                    )
+
+                self.check(
+                    gated,
                     coded.codes,
                     coded.scales,
                     sizes=sizes,
