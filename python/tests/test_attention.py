@@ -112,10 +112,10 @@ def test_scale() -> None:
     assert np.array_equal(warpline.attention(q, k, v, scale=0.125), warpline.attention(q, k, v))
 
 
-@pytest.mark.parametrize("window", [(0, 0), (5, 0), (70, 3), (-1, 2), (40, -1), (1000, 1000), (-1, -1)])
+@pytest.mark.parametrize("window", [(0, 0), (70, 3), (-1, 2), (40, -1), (1000, 1000), (-1, -1)])
 def test_windows(window: tuple[int, int]) -> None:
-    check(*draw(130, 200, batch=1), window=window)
-    check(*draw(130, 70, batch=1), window=window, causal=True)
+    check(*draw(130, 200, heads=1, kv_heads=1, batch=1), window=window)
+    check(*draw(130, 70, heads=1, kv_heads=1, batch=1), window=window, causal=True)
 
 
 @pytest.mark.parametrize("softcap", [0.3, 50])
@@ -150,16 +150,16 @@ def test_sink(dtype: Any) -> None:
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
-        ((2, 2, 70, 141), ml_dtypes.bfloat16),
+        ((2, 2, 35, 141), ml_dtypes.bfloat16),
         ((1, 2, 1, 141), np.float16),
-        ((70, 1), np.float32),
+        ((35, 1), np.float32),
         ((141,), np.float16),
-        ((2, 1, 70, 1), ml_dtypes.bfloat16),
+        ((2, 1, 35, 1), ml_dtypes.bfloat16),
         ((), np.float32),
     ],
 )
 def test_bias(shape: tuple[int, ...], dtype: Any) -> None:
-    q, k, v = draw(70, 141)
+    q, k, v = draw(35, 141)
     check(q, k, v, bias=random(shape, dtype, 4), softcap=2, window=(50, 20), sink=np.ones(2, np.float32))
 
 
@@ -181,11 +181,11 @@ def test_a_bias_of_minus_infinity_masks() -> None:
     assert not warpline.attention(q, k, v, bias=bias)[:, 3].any()
 
 
-@pytest.mark.parametrize("window", [(-1, 0), (50, 0), (90, 20)])
+@pytest.mark.parametrize("window", [(-1, 0), (90, 20)])
 def test_batch_invariant_bits_do_not_depend_on_other_queries(window: tuple[int, int]) -> None:
-    q, k, v = draw(200, 400)
+    q, k, v = draw(200, 400, heads=1, kv_heads=1)
     whole = warpline.attention(q, k, v, window=window, batch_invariant=True)
-    for queries in (1, 64, 65, 130):
+    for queries in (1, 65, 130):
         last = warpline.attention(q[:1, -queries:], k[:1], v[:1], window=window, batch_invariant=True)
         assert np.array_equal(last, whole[:1, -queries:])
 
@@ -259,6 +259,10 @@ def test_bad_input() -> None:
     assert "k must be f16 like q, not bf16" in rejected(q, k.astype(ml_dtypes.bfloat16), v)
     assert "q must be f16 or bf16, not i32" in rejected(*(x.astype(np.int32) for x in (q, k, v)))
     assert "scale must be a number" in rejected(q, k, v, scale="0.5")
+    huge = warpline.attention(q, k, v, window=(2**40, 2**62))
+    assert np.array_equal(huge, warpline.attention(q, k, v))
+    assert "o must be" in rejected(q, k, v, out=q[0].copy())
+    assert "q must have 4 dimensions [B, S, H, D], not 2" in rejected(q[0, 0], k, v, return_lse=True)
     assert "window must be two integers, not 5" in rejected(q, k, v, window=5)
     assert "window must be (left, right) with whole numbers, or -1" in rejected(q, k, v, window=(-2, 0))
     assert "softcap must be positive and finite, or 0 for no limit, not -1" in rejected(q, k, v, softcap=-1)
@@ -276,4 +280,5 @@ def test_unsupported_input() -> None:
         assert f"rows of q must have a multiple of 8 elements up to 256, not {dim}" in rejected(*draw(5, 7, dim=dim))
     assert "rows of v must have a multiple of 8 elements up to 256, not 4" in rejected(q, k, v[..., :4])
     assert "q must be f16 or bf16, not f32" in rejected(*(x.astype(np.float32) for x in (q, k, v)))
+    assert "softcap must be from 1e-4 to 1e4, not 100000" in rejected(q, k, v, softcap=1e5)
     assert "scale must be positive and finite, not -1" in rejected(q, k, v, scale=-1)

@@ -258,3 +258,23 @@ def attention(
     tune: bool = False,
     deterministic: bool | None = None,
 ) -> tuple[_A, _A]: ...
+@overload
+def attention(
+    q: _A,
+    k: _A,
+    v: _A,
+    causal: bool = False,
+    window: tuple[int, int] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sink: _A | None = None,
+    bias: _A | None = None,
+    batch_invariant: bool = False,
+    *,
+    return_lse: bool,
+    out: _A | tuple[_A, _A] | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
+) -> _A | tuple[_A, _A]: ...

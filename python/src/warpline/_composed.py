@@ -17,6 +17,9 @@ from ._errors import input_error
 from ._nvfp4 import layout_of, nvfp4_dequantize, scale_shape
 from ._weights import unpack_weights
 
+#: torch's own function, also if a program replaces it by ``warpline.scaled_dot_product_attention``.
+torch_attention = F.scaled_dot_product_attention
+
 #: The activation functions, by keyword.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": lambda x: x,
@@ -201,8 +204,50 @@ def _ms_deform_attn(
     return total.transpose(1, 2).reshape(batch, queries, heads * channels)
 
 
-def _attention(dtype: torch.dtype, *args: Any) -> Tensor:
-    return _attention_return_lse(dtype, *args)[0]
+def _attention(
+    dtype: torch.dtype,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool,
+    window: Sequence[int] | None,
+    scale: float | None,
+    softcap: float | None,
+    sink: Tensor | None,
+    bias: Tensor | None,
+    *_: Any,
+) -> Tensor:
+    if torch.is_grad_enabled() or softcap or sink is not None:
+        # torch's function has no second derivative.
+        return _attention_return_lse(dtype, q, k, v, causal, window, scale, softcap, sink, bias)[0]
+    repeats = q.shape[2] // max(k.shape[2], 1)
+    k, v = (x if repeats == 1 else x.repeat_interleave(repeats, dim=2) for x in (k, v))
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    if causal and window is None and bias is None and q.shape[2] == k.shape[2]:
+        return torch_attention(q, k, v, is_causal=True, scale=scale).transpose(1, 2)
+    visible = _visible(q, k, causal, window)
+    mask = visible
+    if bias is not None:
+        bias = bias.to(q.dtype)
+        mask = bias if visible is None else bias.masked_fill(~visible, float("-inf"))
+    out = torch_attention(q, k, v, mask, scale=scale)
+    if visible is not None:
+        out = out.masked_fill(~visible.any(-1, keepdim=True), 0)
+    return out.transpose(1, 2)
+
+
+def _visible(q: Tensor, k: Tensor, causal: bool, window: Sequence[int] | None) -> Tensor | None:
+    """Returns which keys each query of [B, H, S, D] sees; None for all."""
+    left, right = window or (-1, -1)
+    if not causal and left < 0 and right < 0:
+        return None
+    visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
+    diagonal = k.shape[2] - q.shape[2]
+    if causal or right >= 0:
+        visible = visible.tril(diagonal + (0 if causal else right))
+    if left >= 0:
+        visible = visible.triu(diagonal - left)
+    return visible
 
 
 def _attention_return_lse(
@@ -223,19 +268,14 @@ def _attention_return_lse(
     repeats = q.shape[2] // max(k.shape[2], 1)
     q, k, v = (x.to(to).transpose(1, 2) for x in (q, k, v))
     k, v = (x.repeat_interleave(repeats, dim=1) for x in (k, v))
-    visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-    diagonal = k.shape[2] - q.shape[2]
-    left, right = window or (-1, -1)
-    if causal or right >= 0:
-        visible = visible.tril(diagonal + (0 if causal else right))
-    if left >= 0:
-        visible = visible.triu(diagonal - left)
-    scores = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
+    scores = q @ k.mT * (max(q.shape[3], 1) ** -0.5 if scale is None else scale)
     if softcap:
         scores = torch.tanh(scores / softcap) * softcap
     if bias is not None:
         scores = scores + bias.to(to)
-    scores = scores.masked_fill(~visible, float("-inf"))
+    visible = _visible(q, k, causal, window)
+    if visible is not None:
+        scores = scores.masked_fill(~visible, float("-inf"))
     if sink is not None:
         sinks = sink.to(to).reshape(-1, 1, 1).expand(*scores.shape[:-1], 1)
         scores = torch.cat([scores, sinks], -1)

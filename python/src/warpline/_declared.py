@@ -82,15 +82,15 @@ class Output:
                     # The native module rejects a tensor with fewer dimensions.
                     dims.extend(shape_of[name][i : i + 1])
                 case {"last": name}:
-                    dims.append(shape_of[name][-1])
+                    dims.extend(shape_of[name][-1:])
                 case {"half-unless": [name, i, other]}:
                     size = shape_of[name][i]
                     dims.append(size if shape_of.get(other) is not None else size // 2)
                 case {"flattened": [name, i]}:
                     dims.append(math.prod(shape_of[name][i:]))
                 case {"rows-last": name}:
-                    *batch, rows, heads = shape_of[name][:-1]
-                    dims.extend((*batch, heads, rows))
+                    leading = shape_of[name][:-1]
+                    dims.extend((*leading[:-2], *reversed(leading[-2:])))
                 case {"mat-mul": [a, b]}:
                     dims.extend(matmul_shape(shape_of[a], shape_of[b]))
         return tuple(dims)

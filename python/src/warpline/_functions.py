@@ -24,7 +24,7 @@ _DIRECT = """\
 """
 
 
-# A flag selects the op with another output.
+# With the flag, the op with one more output runs.
 _VARIANT = """\
     if {flag}:
         return _variant({args}, out=out, simulate=simulate, stream=stream, tune=tune, deterministic=deterministic)

@@ -46,7 +46,8 @@ def attention_forward(
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
     # A single query, of a cache of keys, sees all of them.
-    is_causal = bool(is_causal) and attention_mask is None and query.shape[2] > 1
+    # The order keeps it a bool if torch.compile traces a symbolic length.
+    is_causal = query.shape[2] > 1 and attention_mask is None and bool(is_causal)
     if position_bias is not None:
         if is_causal:
             attention_mask = query.new_ones(query.shape[2], key.shape[2], dtype=bool).tril()
@@ -65,4 +66,4 @@ def _sum(bias: Any, mask: Any) -> Any:
     """Returns a bias with a mask of bools, or one that is added."""
     if mask is None:
         return bias
-    return bias.masked_fill(~mask, float("-inf")) if mask.dtype.itemsize == 1 else bias + mask
+    return bias.masked_fill(~mask, float("-inf")) if str(mask.dtype) == "torch.bool" else bias + mask

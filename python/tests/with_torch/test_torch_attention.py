@@ -113,6 +113,34 @@ class ScaledDotProductAttention(Test):
                 call()
         self.assertGreater(leaf.grad.abs().sum().item(), 0)
 
+    def test_torch_may_be_patched(self):
+        q, k, v = rows()
+        with mock.patch.object(F, "scaled_dot_product_attention", warpline.scaled_dot_product_attention):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", warpline.FallbackWarning)
+                for x in (q.float(), q[..., :12].contiguous(), q):
+                    found = F.scaled_dot_product_attention(x, x, x, is_causal=True)
+                    self.assertEqual(found.shape, x.shape)
+                # No kernel has this scale.
+                F.scaled_dot_product_attention(q, k, v, scale=-1.0)
+
+    def test_masks_of_float32_run_the_kernel(self):
+        q, k, v = rows()
+        self.check(q, k, v, draw(20, 33, dtype=torch.float32).exp2())
+
+    def test_nested_tensors_run_in_torch(self):
+        nested = torch.nested.nested_tensor([draw(4, 7, 64), draw(4, 9, 64)])
+        found = warpline.scaled_dot_product_attention(nested, nested, nested)
+        self.assertTrue(found.is_nested)
+
+    def test_shared_heads_with_a_mask_in_torch(self):
+        q, k, v = (x.float() for x in rows(kv_heads=2))
+        visible = torch.ones(20, 33, dtype=torch.bool, device=DEVICE).tril(5)
+        with self.assertWarns(warpline.FallbackWarning):
+            found = warpline.scaled_dot_product_attention(q, k, v, visible, enable_gqa=True)
+        k, v = (x.repeat_interleave(2, 1) for x in (k, v))
+        self.close(found, F.scaled_dot_product_attention(q, k, v, visible), 1e-5)
+
     def test_bad_calls_raise_as_in_torch(self):
         q, k, v = rows()
         for function in (warpline.scaled_dot_product_attention, F.scaled_dot_product_attention):
@@ -166,10 +194,21 @@ class Options(Test):
 
     def test_given_outputs(self):
         q, k, v = (x.transpose(1, 2) for x in rows())
-        outs = torch.empty_like(q), torch.empty(2, 4, 20, device=DEVICE)
-        warpline.attention(q, k, v, return_lse=True, out=outs)
-        for found, expected in zip(outs, warpline.attention(q, k, v, return_lse=True)):
-            self.assertTrue(torch.equal(found, expected))
+        expected = warpline.attention(q, k, v, return_lse=True)
+        padded = torch.full((2, 4, 24), 7.0, device=DEVICE)
+        for lse in (torch.empty(2, 4, 20, device=DEVICE), torch.empty(2, 20, 4, device=DEVICE).mT, padded[..., :20]):
+            outs = torch.empty_like(q), lse
+            warpline.attention(q, k, v, return_lse=True, out=outs)
+            for x, y in zip(outs, expected):
+                self.assertTrue(torch.equal(x, y))
+        self.assertTrue((padded[..., 20:] == 7).all())
+
+    def test_biases_in_every_layout(self):
+        q, k, v = (x.transpose(1, 2) for x in rows(keys=34))
+        wide = draw(2, 4, 20, 40)
+        for bias in (wide[..., :34], wide[..., 1:35], wide[..., 2:36], wide[..., :1, :34].expand(2, 4, 20, 34), wide[:1, :, :, :34]):
+            expected = warpline.attention(q, k, v, bias=bias.contiguous())
+            self.assertTrue(torch.equal(warpline.attention(q, k, v, bias=bias), expected))
 
 
 @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")

@@ -252,7 +252,7 @@ impl OpParam {
             (OpParamKind::Integer, _) => "int",
             // Symbolic, because they are extents that a torch trace may keep dynamic.
             (OpParamKind::Integers | OpParamKind::Pairs, _) => "SymInt[]",
-            (OpParamKind::Pair, _) => "int[]?",
+            (OpParamKind::Pair, _) => "SymInt[]?",
             (OpParamKind::Text, _) => "str",
             (OpParamKind::Type, _) => "str?",
             (OpParamKind::Flag, _) => "bool",
@@ -431,10 +431,10 @@ impl Signature {
                 }
             }
         }
-        let overriding = output.dtype_override.and_then(|param| self.position(param));
         if let Some(dtype) = output.fixed_dtype {
             return Ok((dtype, shape));
         }
+        let overriding = output.dtype_override.and_then(|param| self.position(param));
         let dtype = match overriding.and_then(|i| args.get(i)) {
             Some(ArgValue::Text(name)) => DType::from_name(name).ok_or_else(|| {
                 FamilyError::Problem(format!("{}: unknown element type {name:?}", self.name))

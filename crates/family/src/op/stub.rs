@@ -1,6 +1,6 @@
 //! Python type stubs of ops.
 
-use super::signature::{DefaultValue, OpParam, OpParamKind, Signature};
+use super::signature::{DefaultValue, OpParam, OpParamKind, OptionalOutput, Signature};
 
 /// The keyword options that every Python function has in addition to its own parameters.
 const OPTIONS: [&str; 4] = [
@@ -26,28 +26,34 @@ impl Signature {
     /// assert!(scale.stub().starts_with("def scale(\n    x: _A,\n    by: float = 2.0,\n    *,\n"));
     /// ```
     pub fn stub(&self) -> String {
-        let Some(optional) = &self.optional_output else {
-            return self.definition(self.name, None);
+        let result = self.result();
+        let variant = self.optional_output.zip(self.with_optional_output());
+        let Some((OptionalOutput { flag, .. }, variant)) = variant else {
+            return self.definition(&result, None);
         };
-        // One overload for each value of the flag.
-        let without = self.definition(self.name, Some((optional.flag, "Literal[False] = False")));
-        let with = self
-            .with_optional_output()
-            .map(|variant| variant.definition(self.name, Some((optional.flag, "Literal[True]"))));
-        format!(
-            "@overload\n{without}@overload\n{}",
-            with.unwrap_or_default()
-        )
+        // The flag is false, true, or not known.
+        let (with, either) = (variant.result(), format!("{result} | {}", variant.result()));
+        let overloads = [
+            (&result, format!("{flag}: Literal[False] = False")),
+            (&with, format!("{flag}: Literal[True]")),
+            (&either, format!("{flag}: bool")),
+        ];
+        let overload = |(result, flag): (&String, String)| {
+            format!("@overload\n{}", self.definition(result, Some(flag)))
+        };
+        overloads.map(overload).concat()
     }
 
-    /// Returns the definition of a function, with the type of the flag that selects it.
-    fn definition(&self, name: &str, flag: Option<(&str, &str)>) -> String {
-        let result = match self.outputs.len() {
+    /// Returns the type of the results.
+    fn result(&self) -> String {
+        match self.outputs.len() {
             1 => "_A".to_owned(),
             n => format!("tuple[{}]", vec!["_A"; n].join(", ")),
-        };
+        }
+    }
+
+    fn definition(&self, result: &str, flag: Option<String>) -> String {
         let params = self.params.iter().map(parameter);
-        let flag = flag.map(|(flag, ty)| format!("{flag}: {ty}"));
         let out = format!("out: {result} | None = None");
         let options = OPTIONS.map(str::to_owned);
         let lines = params
@@ -56,7 +62,7 @@ impl Signature {
             .chain([out])
             .chain(options);
         let lines: String = lines.map(|line| format!("    {line},\n")).collect();
-        format!("def {name}(\n{lines}) -> {result}: ...\n")
+        format!("def {}(\n{lines}) -> {result}: ...\n", self.name)
     }
 }
 

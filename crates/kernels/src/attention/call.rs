@@ -3,7 +3,7 @@
 use super::bias::BiasStrides;
 use super::config::Choice;
 use super::problem::{
-    AddendType, ElementType, MAX_DIM, MAX_LEN, PITCH_BYTES, Problem, is_supported_dim,
+    AddendType, ElementType, MAX_DIM, MAX_LEN, PITCH_BYTES, Problem, SOFTCAPS, is_supported_dim,
 };
 use super::rows::Strides;
 use crate::batch_invariant::BATCH_INVARIANT;
@@ -32,12 +32,12 @@ pub(super) fn signature() -> Signature {
             OpParam::tensor("v", "[B, Sk, Hk, Dv]; Dv is a multiple of 8 up to 256."),
             OpParam::flag(
                 "causal",
-                "Masks keys behind the diagonal, which ends at the last query and the last key.",
+                "Query i sees the keys up to i + Sk - Sq: the last query sees all keys.",
             ),
             OpParam::optional_pair(
                 "window",
-                "(left, right): how many keys before and behind its diagonal a query sees at most; -1 for all. \
-                 With causal, right is 0.",
+                "(left, right): query i sees the keys from i + Sk - Sq - left to i + Sk - Sq + right; -1 for no \
+                 limit. With causal, right is 0.",
             ),
             OpParam::optional_number(
                 "scale",
@@ -68,7 +68,8 @@ pub(super) fn signature() -> Signature {
         optional_output: Some(OptionalOutput {
             variant: "attention_return_lse",
             flag: "return_lse",
-            about: "Also returns the logarithm of the sum of exponentials of each row's scores, in f32 [B, H, Sq].",
+            about: "Also returns the natural logarithm of the sum of exponentials of each row's scores, with bias \
+                    and sink, in f32 [B, H, Sq]; -inf without a visible key.",
             output: OpOutput {
                 name: "lse",
                 dims: &[OutputDim::RowsLast("q")],
@@ -147,10 +148,9 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         return call.reject("scale must be a number, not NaN".into());
     }
     let softcap = call.optional_number("softcap").filter(|&x| x != 0.0);
-    if softcap.is_some_and(|x| !(x > 0.0 && x.is_finite())) {
+    if let Some(softcap) = softcap.filter(|&x| !(x > 0.0 && x.is_finite())) {
         return call.reject(format!(
-            "softcap must be positive and finite, or 0 for no limit, not {}",
-            softcap.unwrap_or_default()
+            "softcap must be positive and finite, or 0 for no limit, not {softcap}"
         ));
     }
     let [window_left, window_right] = window(call)?;
@@ -159,6 +159,14 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         bias(call, [batch, heads, queries, keys])?,
     ];
     let dtype = supported(call, q.dtype, [dim, v_dim], scale)?;
+    let softcap = softcap.map(|softcap| softcap as f32);
+    if let Some(softcap) = softcap.filter(|softcap| !SOFTCAPS.contains(softcap)) {
+        return call.unsupported(format!(
+            "softcap must be from {:e} to {:e}, not {softcap}",
+            SOFTCAPS.start(),
+            SOFTCAPS.end()
+        ));
+    }
     let count = |what: &str, n: u64| match u32::try_from(n) {
         Ok(n) => Ok(n),
         Err(_) => call.unsupported(format!(
@@ -181,7 +189,7 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         window_left,
         window_right,
         scale,
-        softcap: softcap.map(|x| x as f32),
+        softcap,
         sink: addends[0],
         bias: addends[1],
         lse: call.outs.len() > 1,
@@ -212,6 +220,12 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
             ));
         }
     }
+    if let Some(lse) = call.outs.get(1).filter(|lse| !lse.is_dense()) {
+        return call.unsupported_layout(format!(
+            "lse has strides {:?} over shape {:?}; it must be contiguous\nhelp: make it contiguous",
+            lse.strides, lse.shape
+        ));
+    }
     // A dense tensor has the strides that the problem implies.
     let implied = problem.rows().map(|rows| rows.strides);
     let found = |i: usize| (strides[i] != implied[i]).then_some(strides[i]);
@@ -233,10 +247,9 @@ fn window(call: &OpArgs<'_>) -> Result<[Option<u32>; 2], FamilyError> {
     };
     let side = |keys: i64| match keys {
         -1 => Some(None),
+        ..-1 => None,
         // A side beyond all keys limits nothing.
-        _ => u32::try_from(keys)
-            .ok()
-            .map(|keys| (keys <= MAX_LEN).then_some(keys)),
+        _ => Some(u32::try_from(keys).ok().filter(|&keys| keys <= MAX_LEN)),
     };
     match sides.map(side) {
         [Some(left), Some(right)] => Ok([left, right]),

@@ -1,5 +1,6 @@
 //! The config: schedule, tile, stages and registers.
 
+use super::bias::BiasStrides;
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
 use super::work::MAX_TILES;
@@ -192,7 +193,8 @@ impl Config {
             Schedule::Cooperative => 0,
             Schedule::PingPong => scores / 2,
         };
-        let temporaries = 16 + scores * if class.is_masked() { 13 } else { 8 } / 32;
+        let of_32_scores = if class.is_masked() { 13 } else { 8 };
+        let temporaries = 16 + scores * of_32_scores / 32;
         let bias = class.bias.map_or(0, |bias| bias.registers(self.tile_keys));
         output + scores + probabilities + temporaries + bias
     }
@@ -267,7 +269,8 @@ fn max_ctas(
     }
 }
 
-/// Returns the CTAs that run at once on an SM: CTAs of several consumers have more than half of its registers.
+/// Returns how many CTAs run at once on an SM. A CTA of several consumers has more than half of its
+/// registers.
 fn ctas_per_sm(consumers: u32) -> u32 {
     if consumers == 1 { 2 } else { 1 }
 }
@@ -301,8 +304,8 @@ fn consumers(p: &Problem) -> u32 {
     }
 }
 
-/// Returns the choice with the keys of a block fixed, for batch invariance: the bits of a query depend
-/// on nothing else of the config. They fit the registers of one and of two consumers, with any mask.
+/// Returns the choice for batch invariance, which fixes the keys of a block: nothing else of the config
+/// changes the bits of a query. Their number fits one and two consumers, with any mask.
 pub(super) fn fixed_choice(
     p: &Problem,
     choice: &Choice,
@@ -311,8 +314,16 @@ pub(super) fn fixed_choice(
     if choice.batch_invariant != Some(true) {
         return Ok(choice.clone());
     }
+    // Biases that are loaded one by one need the most registers.
+    let single = BiasStrides {
+        key: 0,
+        row: 0,
+        head: 0,
+        batch: 0,
+    };
     let longest = Problem {
         queries: MAX_LEN,
+        bias_strides: p.bias.map(|_| single),
         ..p.clone()
     };
     let two = Choice {

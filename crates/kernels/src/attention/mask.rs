@@ -7,7 +7,7 @@ use super::problem::MAX_LEN;
 use warpline_family::plan::LaunchStep;
 use warpline_ir::builder::*;
 
-/// A diagonal: query `q` has key `q + ahead − lead`, at least 0 and at most all keys.
+/// A diagonal: query `q` has the key index `q + ahead − lead`, clamped to 0 and the number of keys.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Diagonal<T = u32> {
     ahead: T,
@@ -80,8 +80,8 @@ impl Mask {
         first.min(end)..end
     }
 
-    /// Returns the number of visible scores of all queries. Both sides of a window contain the diagonal
-    /// between them, so that the first visible key is never behind the end.
+    /// Returns the number of visible scores of all queries. A window contains its diagonal,
+    /// so that the first visible key is never behind the end.
     pub(super) fn visible_scores(self, queries: u32, keys: u32) -> f64 {
         let all = f64::from(queries) * f64::from(keys);
         let sum = |diagonal: Diagonal| diagonal.sum(queries, keys);
@@ -159,17 +159,17 @@ impl Visibility {
     /// checker sees equal loops. Queries without a visible key have one block, which is masked entirely.
     pub(super) fn blocks(&self, [first, last]: [Reg<u32>; 2], block_keys: u32) -> Blocks {
         let top = self.end(last).div_ceil(block_keys).max(1) - 1;
-        let full_end = (self.end(first) / block_keys).min(top);
+        let visible_end = (self.end(first) / block_keys).min(top);
         let Some(start) = self.mask.first else {
             return Blocks {
                 last: top,
-                above: top - full_end,
-                full: full_end,
+                above: top - visible_end,
+                full: visible_end,
                 below: None,
             };
         };
         let bottom = (start.key(first, self.keys) / block_keys).min(top);
-        let full_end = full_end.max(bottom);
+        let full_end = visible_end.max(bottom);
         let full_start = start.key(last, self.keys).div_ceil(block_keys);
         let full_start = full_start.max(bottom).min(full_end);
         Blocks {

@@ -3,7 +3,7 @@
 use super::bias::{BiasClass, BiasStrides};
 use super::mask::{Mask, MaskClass};
 use super::rows::{Rows, Strides};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use warpline_family::error::FamilyError;
 use warpline_family::tensor::TensorSpec;
 use warpline_family::{fields, keywords};
@@ -120,7 +120,7 @@ fields! {
 pub(super) const MAX_DIM: u32 = 256;
 /// The elements of a row that one wgmma multiplies.
 const K_STEP: u32 = 16;
-/// The columns of O in a TMA box; rows of a multiple of 64 elements use the double.
+/// The columns of O in a TMA box; twice as many if a row has a multiple of 64 elements.
 const OUT_COLS: u32 = 32;
 /// The maximum number of queries or keys of a head.
 pub(super) const MAX_LEN: u32 = 1 << 24;
@@ -128,6 +128,8 @@ pub(super) const MAX_LEN: u32 = 1 << 24;
 const MAX_HEADS: u64 = 1 << 20;
 /// The maximum number of elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 38;
+/// The range of softcaps. tanh has an absolute error of 2⁻²², which a softcap multiplies.
+pub(super) const SOFTCAPS: RangeInclusive<f32> = 1e-4..=1e4;
 /// TMA reads rows that start on this many bytes.
 pub(super) const PITCH_BYTES: u64 = 16;
 
@@ -298,11 +300,11 @@ impl Problem {
                 self.scale()
             ));
         }
-        if let Some(softcap) = self.softcap
-            && !(softcap.is_finite() && softcap > 0.0)
-        {
+        if let Some(softcap) = self.softcap.filter(|x| !SOFTCAPS.contains(x)) {
             return reject(format!(
-                "--softcap is {softcap}; it must be a positive number"
+                "--softcap is {softcap}; it must be from {:e} to {:e}",
+                SOFTCAPS.start(),
+                SOFTCAPS.end()
             ));
         }
         self.check_bias()?;

@@ -5,8 +5,8 @@ use crate::parallel;
 use warpline_family::numbers::{add_row, dot, half_ulp};
 use warpline_family::tensor::{HostTensor, UNTOUCHED};
 
-/// The scores that the reference computes at most; above it, it skips rows.
-const MAX_SCORES: u64 = 1 << 27;
+/// The products that the reference computes at most; above it, it skips rows.
+const MAX_PRODUCTS: u64 = 1 << 27;
 
 /// Returns the value and tolerance of each element of O and of the logarithms.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
@@ -21,8 +21,8 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     let (heads, queries, dim) = (p.heads as usize, p.queries as usize, p.dim_v() as usize);
     let group = p.heads.checked_div(p.kv_heads()).unwrap_or(1).max(1) as usize;
     let all = p.batch as usize * heads * queries;
-    let scores = all as u64 * u64::from(p.keys.max(1)) * u64::from(p.dim);
-    let step = (scores / MAX_SCORES) as usize | 1;
+    let products = all as u64 * u64::from(p.keys.max(1)) * u64::from(p.dim);
+    let step = (products / MAX_PRODUCTS) as usize | 1;
     // One row of O and its logarithm after the other.
     let mut results = vec![(0.0, f64::INFINITY); all * (dim + 1)];
     parallel::fill(&mut results, dim + 1, |first, part| {
