@@ -30,17 +30,23 @@ pub fn assembled(kernel: &Checked) -> Result<Assembled, String> {
 
 /// Assembles a PTX text; fails on errors and spills. The result reports all other advisories.
 pub fn assembles(ptx: &Ptx) -> Result<Assembled, String> {
+    let assembled = assembles_with_spills(ptx)?;
+    let spills = |e: &KernelReport| e.spill_store_bytes + e.spill_load_bytes > 0;
+    match assembled.report.kernels.iter().find(|e| spills(e)) {
+        Some(entry) => Err(format!("{}: ptxas spills: {entry:?}", ptx.entry)),
+        None => Ok(assembled),
+    }
+}
+
+/// Assembles a PTX text; fails on errors.
+pub fn assembles_with_spills(ptx: &Ptx) -> Result<Assembled, String> {
     let with_name = |e: String| format!("{}: {e}", ptx.entry);
     let assembled = PTXAS
         .assemble(&ptx.text, ptx.target)
         .map_err(|e| with_name(format!("{e}\n{}", ptx.text)))?;
     let errors: Vec<_> = assembled.report.errors().collect();
-    if !errors.is_empty() {
-        return Err(with_name(format!("{errors:?}")));
-    }
-    let spills = |e: &KernelReport| e.spill_store_bytes + e.spill_load_bytes > 0;
-    match assembled.report.kernels.iter().find(|e| spills(e)) {
-        Some(entry) => Err(with_name(format!("ptxas spills: {entry:?}"))),
-        None => Ok(assembled),
+    match errors.is_empty() {
+        true => Ok(assembled),
+        false => Err(with_name(format!("{errors:?}"))),
     }
 }

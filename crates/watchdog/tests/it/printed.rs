@@ -1,16 +1,18 @@
-//! Watched kernels as PTX: the translation check passes, and ptxas emits no advisory.
+//! Watched kernels as PTX: the translation check passes, and ptxas assembles them.
 
 use crate::harness::watched;
 use warpline_check::Checked;
 use warpline_ir::{Kernel, Target};
 use warpline_kernels::{DeviceKind, registry};
-use warpline_testkit::assemble::assembled;
+use warpline_testkit::assemble::{assembles_with_spills, printed};
 use warpline_watchdog::{TimeLimits, hangs};
 
 fn assert_assembles(kernel: &Kernel) {
     let watched = watched(kernel, &TimeLimits::default());
     let checked = Checked::unproved(watched.kernel, "a watchdog build");
-    assembled(&checked).unwrap_or_else(|e| panic!("{e}"));
+    // The watchdog may spill: roles that load have as few as 24 registers.
+    let assembled = printed(&checked).and_then(|ptx| assembles_with_spills(&ptx));
+    assembled.unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
