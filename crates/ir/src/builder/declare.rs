@@ -218,6 +218,33 @@ impl Builder {
         WorkQueue::new(self, name, stages)
     }
 
+    /// Like [`work_queue`](Self::work_queue), for items with a record of `RECORD` words. Use it if
+    /// one thread computes what all roles need to know about an item, such as the position of a
+    /// sequence in packed tensors.
+    ///
+    /// ```
+    /// # use warpline_ir::{Kernel, Target, builder::*};
+    /// # Kernel::build("k", &Target::SM_90A, |k| {
+    /// let (count, table, out) =
+    ///     (k.param::<u32>("count").at_least(1), k.pointer::<u32>("table"), k.pointer::<u32>("out"));
+    /// let queue = k.work_queue_with_record::<1>("queue", 2);
+    /// k.role("fetch").body(|| {
+    ///     elect(|| queue.fetch_each_record(count, |item| [table.load(item)], |_, _| ()));
+    /// });
+    /// k.role("store").body(|| queue.each_record(count, |item, [entry]| {
+    ///     elect_lane(|| out.store(item, entry));
+    /// }));
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn work_queue_with_record<const RECORD: usize>(
+        self,
+        name: &str,
+        stages: u32,
+    ) -> WorkQueue<RECORD> {
+        WorkQueue::new(self, name, stages)
+    }
+
     /// Starts the declaration of a role: consecutive warps that run one body.
     #[track_caller]
     pub fn role(self, name: &str) -> RoleDecl {

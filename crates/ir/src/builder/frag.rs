@@ -434,6 +434,24 @@ impl Frag {
         }
     }
 
+    /// Calls `f` for every row of which a lane holds values, with the row and the lane's adjacent pairs:
+    /// the first column and the two values of each.
+    ///
+    /// Use it instead of [`each_pair`](Self::each_pair) if a condition or an address is the same for the
+    /// whole row.
+    #[track_caller]
+    pub fn each_row(&self, mut f: impl FnMut(Reg<u32>, &[(Reg<u32>, [Reg<f32>; 2])])) {
+        let _caller = caller_scope();
+        let coord_of = self.coord_of();
+        for row in 0..self.rows_per_lane() {
+            let own = (0..self.values.len()).step_by(2);
+            let own: Vec<_> = own.filter(|&i| row_in_lane(i, self.n) == row).collect();
+            let Some(&first) = own.first() else { continue };
+            let pair = |&i: &usize| (coord_of(i).col, [self.values[i], self.values[i + 1]]);
+            f(coord_of(first).row, &own.iter().map(pair).collect::<Vec<_>>());
+        }
+    }
+
     /// Rounds the fragment to an A operand in registers, with its columns as K.
     #[track_caller]
     pub fn operand<T: FragOperand>(&self) -> RegOperand<T, T::Order> {

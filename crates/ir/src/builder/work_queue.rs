@@ -19,8 +19,11 @@ use crate::sync::{MemoryOrder, Scope};
 /// CTA or cluster is its own index; the rest come from the counter. The queue adds a
 /// pointer parameter to two words: the counter, and the number of CTAs or clusters that are
 /// done. They are zero before the first launch, and the last CTA resets them.
+///
+/// An item can have a *record*: `RECORD` words that the fetching thread computes, for example
+/// from a table in global memory, and that all roles receive with the item.
 #[derive(Clone, Copy, Debug)]
-pub struct WorkQueue {
+pub struct WorkQueue<const RECORD: usize = 0> {
     words: Global<u32>,
     ring: Ring<Tile<u32>>,
     /// The queue between the fetching threads of a cluster.
@@ -43,6 +46,25 @@ struct ClusterQueue {
 }
 
 impl WorkQueue {
+    /// Fetches items below `count` and runs `body` for each; called by one thread of the
+    /// fetching role.
+    ///
+    /// The next fetch is issued before `body` runs.
+    #[track_caller]
+    pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+        let _caller = caller_scope();
+        self.fetch_each_record(count, |_| [], |item, _| body(item));
+    }
+
+    /// Runs `body` for each item that the fetching role took; called by all other roles.
+    #[track_caller]
+    pub fn each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+        let _caller = caller_scope();
+        self.each_record(count, |item, _| body(item));
+    }
+}
+
+impl<const RECORD: usize> WorkQueue<RECORD> {
     #[track_caller]
     pub(crate) fn new(k: Builder, name: &str, stages: u32) -> Self {
         let size = with(|s| s.cluster.iter().product());
@@ -63,32 +85,48 @@ impl WorkQueue {
         Self {
             words: k.pointer(name),
             cluster: (size > 1).then(cluster),
-            ring: k.ring(name, stages, |s| s.vector::<u32>(4)).broadcast(),
+            ring: k
+                .ring(name, stages, |s| s.vector::<u32>(4 * slot_vectors(RECORD)))
+                .broadcast(),
         }
     }
 
-    /// Fetches items below `count` and runs `body` for each; called by one thread of the
-    /// fetching role.
-    ///
-    /// The next fetch is issued before `body` runs.
+    /// Like [`fetch_each`](WorkQueue::fetch_each), for items with a record: `record` computes its words,
+    /// and `body` receives them too. `count` is at least 1.
     #[track_caller]
-    pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+    pub fn fetch_each_record(
+        self,
+        count: impl Value<u32>,
+        record: impl FnOnce(Reg<u32>) -> [Reg<u32>; RECORD],
+        body: impl FnOnce(Reg<u32>, [Reg<u32>; RECORD]),
+    ) {
         let _caller = caller_scope();
         let count = count.reg();
         // Each of the `users` (CTAs or clusters) takes its first item without the counter.
         let fetch_next = |next: Var<u32>, users: Reg<u32>| {
             next.set(self.words.fetch_add(0u32, 1u32) + users);
         };
-        let broadcast = |item| {
+        let broadcast = |item: Reg<u32>| {
+            // The item that ends the loop has the record of the last valid one.
+            let record = record(if RECORD == 0 { item } else { item.min(count - 1) });
+            let mut words = vec![item];
+            words.extend(record);
             let slot = self.ring.acquire();
-            slot.store(0u32, 0u32, item);
+            if RECORD == 0 {
+                slot.store(0u32, 0u32, item);
+            } else {
+                words.resize(words.len().next_multiple_of(4), item);
+                for (i, part) in (0..).zip(words.as_chunks::<4>().0) {
+                    slot.store_vec(0u32, 4 * i, *part);
+                }
+            }
             slot.commit();
+            (item, record)
         };
         let Some(cluster) = self.cluster else {
             let (next, users) = (Var::new(cta_id()), grid_ctas());
             each_until(count, body, || {
-                let item = next.get();
-                broadcast(item);
+                let item = broadcast(next.get());
                 fetch_next(next, users);
                 item
             });
@@ -105,22 +143,30 @@ impl WorkQueue {
                 cluster.send(stage, next.get());
                 fetch_next(next, users);
             });
-            let item = cluster.receive(stage);
-            broadcast(item);
-            item
+            broadcast(cluster.receive(stage))
         });
         if_(is_first_cta, || self.finish(users));
     }
 
-    /// Runs `body` for each item that the fetching role took; called by all other roles.
+    /// Like [`each`](WorkQueue::each), for items with a record.
     #[track_caller]
-    pub fn each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+    pub fn each_record(
+        self,
+        count: impl Value<u32>,
+        body: impl FnOnce(Reg<u32>, [Reg<u32>; RECORD]),
+    ) {
         let _caller = caller_scope();
         each_until(count.reg(), body, || {
             let slot = self.ring.wait();
-            let item = slot.load(0u32, 0u32);
+            let words: Vec<_> = match RECORD {
+                0 => vec![slot.load(0u32, 0u32)],
+                _ => {
+                    let vectors = 0..slot_vectors(RECORD);
+                    vectors.flat_map(|i| slot.load_vec::<4>(0u32, 4 * i)).collect()
+                }
+            };
             slot.release();
-            item
+            (words[0], std::array::from_fn(|i| words[1 + i]))
         });
     }
 
@@ -142,17 +188,26 @@ impl WorkQueue {
 /// Items in flight within a cluster.
 const STAGES: u32 = 2;
 
+/// Returns the 16-byte vectors that hold an item and its record.
+fn slot_vectors(record: usize) -> u32 {
+    (1 + record as u32).div_ceil(4)
+}
+
 /// Runs `body` for each item of `next` until one is not below `count`.
 #[track_caller]
-fn each_until(count: Reg<u32>, body: impl FnOnce(Reg<u32>), next: impl FnOnce() -> Reg<u32>) {
+fn each_until<const RECORD: usize>(
+    count: Reg<u32>,
+    body: impl FnOnce(Reg<u32>, [Reg<u32>; RECORD]),
+    next: impl FnOnce() -> (Reg<u32>, [Reg<u32>; RECORD]),
+) {
     let has_more = Var::new(true);
     while_(
         || has_more.get(),
         || {
-            let item = next();
+            let (item, record) = next();
             let is_valid = item.lt(count);
             has_more.set(is_valid);
-            if_(is_valid, || body(item));
+            if_(is_valid, || body(item, record));
         },
     );
 }

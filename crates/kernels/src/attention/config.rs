@@ -1,9 +1,11 @@
 //! The config: schedule, tile, stages and registers.
 
 use super::bias::BiasStrides;
+use super::context::ROWS;
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
-use super::work::MAX_TILES;
+use super::sequence::Sequences;
+use super::work::{MAX_SPLITS, MAX_TILES};
 use crate::roles::{RegisterBudget, RoleRegisters, check_registers};
 use warpline_family::error::FamilyError;
 use warpline_family::resources::resources;
@@ -50,6 +52,10 @@ fields! {
         pub q_stages: Option<u32>,
         /// CTAs of the grid at most (static, queue)
         pub ctas: Option<u32>,
+        /// Heads of Q whose queries form a tile: 1, or all that share a head of K and V
+        pub tile_heads: Option<u32>,
+        /// Parts of the keys, which different CTAs compute; a second kernel adds them
+        pub splits: Option<u32>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
     }
@@ -74,6 +80,12 @@ pub struct Config {
     pub ctas: Option<u32>,
     /// Columns of O that a consumer stores at once.
     pub out_cols: u32,
+    /// Heads of Q whose queries form a tile: 1, or all that share a head of K and V.
+    pub tile_heads: u32,
+    /// Parts of the keys, which different CTAs compute.
+    pub splits: u32,
+    /// Keys that one copy loads: those of a block, or fewer from a cache with pages.
+    pub copy_keys: u32,
 }
 
 impl From<&Config> for Choice {
@@ -86,6 +98,8 @@ impl From<&Config> for Choice {
             stages: Some(c.stages),
             q_stages: Some(c.q_stages),
             ctas: c.ctas,
+            tile_heads: Some(c.tile_heads),
+            splits: Some(c.splits),
             batch_invariant: None,
         }
     }
@@ -97,9 +111,43 @@ const MIN_KEYS: u32 = 16;
 const MAX_CONSUMERS: u32 = 3;
 
 impl Config {
-    /// Returns the queries of a tile.
-    pub(super) fn tile_rows(&self) -> u32 {
-        64 * self.consumers
+    /// Returns the rows of a tile.
+    fn tile_rows(&self) -> u32 {
+        ROWS * self.consumers
+    }
+
+    /// Returns the queries of a tile: of each of its heads.
+    pub(super) fn tile_queries(&self) -> u32 {
+        self.tile_rows() / self.tile_heads
+    }
+
+    /// Returns the tiles of a head.
+    pub(super) fn head_tiles(&self, p: &Problem) -> u32 {
+        Sequences::tiles(p, self.tile_queries())
+    }
+
+    /// Returns the box that loads Q: columns and queries, or columns, heads and queries.
+    pub(super) fn q_box(&self, cols: u32) -> Vec<u32> {
+        match self.tile_heads {
+            1 => vec![cols, self.tile_rows()],
+            heads => vec![cols, heads, self.tile_rows().div_ceil(heads)],
+        }
+    }
+
+    /// Returns the rows of Q in shared memory: if the heads of a tile do not divide its rows, there are
+    /// rows behind the tile.
+    pub(super) fn q_rows(&self) -> u32 {
+        self.tile_rows().next_multiple_of(self.tile_heads)
+    }
+
+    /// Returns whether different CTAs compute parts of the keys.
+    pub(super) fn is_split(&self) -> bool {
+        self.splits > 1
+    }
+
+    /// Returns whether a thread stores rows of O, instead of TMA.
+    pub(super) fn stores_rows(&self) -> bool {
+        self.is_split() || self.tile_heads > 1
     }
 
     /// Returns the registers of a thread: an SM has 64 Ki. A CTA with one consumer takes what it needs, so
@@ -126,7 +174,11 @@ impl Config {
     ) -> Result<Self, FamilyError> {
         let class = p.class();
         let tiles = choice.tiles.unwrap_or(TileAssignment::Queue);
-        let consumers = choice.consumers.unwrap_or(consumers(p));
+        let tile_heads = choice.tile_heads.unwrap_or(tile_heads(p));
+        let consumers = choice.consumers.unwrap_or(match tile_heads {
+            1 => consumers(p),
+            _ => 1,
+        });
         let first = Self {
             schedule: choice.schedule.unwrap_or(Schedule::PingPong),
             tiles,
@@ -136,6 +188,9 @@ impl Config {
             q_stages: choice.q_stages.unwrap_or(1),
             ctas: max_ctas(tiles, ctas_per_sm(consumers), choice.ctas, target)?,
             out_cols: class.out_box(),
+            tile_heads,
+            splits: choice.splits.unwrap_or(1),
+            copy_keys: 0,
         };
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
         let fits = |c: &Self| {
@@ -153,6 +208,11 @@ impl Config {
         if tiles != TileAssignment::One && choice.q_stages.is_none() {
             c = or(Self { q_stages: 2, ..c }, c);
         }
+        c.check_tile(p)?;
+        c.copy_keys = p.page.map_or(c.tile_keys, |page| gcd(page, c.tile_keys));
+        if choice.splits.is_none() {
+            c.splits = c.select_splits(p, ctas_per_sm(consumers) * target.sms);
+        }
         c.check(&class, target)?;
         Ok(c)
     }
@@ -165,8 +225,9 @@ impl Config {
 
     /// Returns the tiles of all heads.
     fn query_tiles(&self, p: &Problem) -> Result<u32, FamilyError> {
-        let heads = u64::from(p.batch) * u64::from(p.heads);
-        let tiles = heads * u64::from(p.queries.div_ceil(self.tile_rows()));
+        let batches = if p.packed_queries { 1 } else { p.batch };
+        let heads = u64::from(batches) * u64::from(p.heads / self.tile_heads);
+        let tiles = heads * u64::from(self.head_tiles(p)) * u64::from(self.splits);
         match u32::try_from(tiles).ok().filter(|&n| n <= MAX_TILES) {
             Some(tiles) => Ok(tiles),
             None => Err(FamilyError::Problem(format!(
@@ -178,9 +239,12 @@ impl Config {
     /// Estimates the bytes of shared memory of a CTA, without barriers.
     fn shared_bytes(&self, class: &Class) -> u64 {
         let [q, v] = [class.cols, class.cols_v].map(|cols| cols.next_multiple_of(64));
-        let queries = self.q_stages * self.tile_rows() * q;
+        let queries = self.q_stages * self.q_rows() * q;
         let blocks = self.stages * self.tile_keys * (q + v);
-        let out = self.tile_rows() * self.out_cols;
+        let out = match self.stores_rows() {
+            true => 0,
+            false => self.tile_rows() * self.out_cols,
+        };
         2 * (u64::from(queries) + u64::from(blocks) + u64::from(out)) + 512
     }
 
@@ -199,6 +263,42 @@ impl Config {
         output + scores + probabilities + temporaries + bias
     }
 
+    /// Rejects tiles that do not suit the heads of the problem.
+    fn check_tile(&self, p: &Problem) -> Result<(), FamilyError> {
+        let reject = |text: String| Err(FamilyError::Config(text));
+        let group = group(p);
+        if self.tile_heads != 1 && self.tile_heads != group {
+            return reject(format!(
+                "--tile-heads is {}; it must be 1 or the {group} heads that share a head of K and V",
+                self.tile_heads
+            ));
+        }
+        if self.tile_heads > ROWS || self.tile_heads > 1 && (self.consumers != 1 || p.bias.is_some()) {
+            return reject(format!(
+                "--tile-heads {} needs at most {ROWS} heads, --consumers 1 and a problem without --bias",
+                self.tile_heads
+            ));
+        }
+        if p.sequence_class().is_some() && self.tiles != TileAssignment::Queue {
+            return reject("batches of different extents need --tiles queue".into());
+        }
+        Ok(())
+    }
+
+    /// Returns the number of parts of the keys: as many as the CTAs that run at once can use, if each has
+    /// enough keys.
+    fn select_splits(&self, p: &Problem, ctas: u32) -> u32 {
+        let [_, keys] = p.typical_extents();
+        let items = Self { splits: 1, ..*self }.query_tiles(p).unwrap_or(MAX_TILES).max(1);
+        let blocks = keys.div_ceil(self.tile_keys);
+        let most = (blocks / MIN_SPLIT_BLOCKS).clamp(1, MAX_SPLITS);
+        if items >= ctas || p.bias.is_some() {
+            return 1;
+        }
+        // Waves of equal parts: the last one is full, or the parts are small.
+        (ctas / items).clamp(1, most)
+    }
+
     fn check(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Config(text));
         if !(1..=MAX_CONSUMERS).contains(&self.consumers) {
@@ -211,6 +311,12 @@ impl Config {
             return reject(format!(
                 "--tile-keys is {}; it must be a multiple of 16 from 16 to 256",
                 self.tile_keys
+            ));
+        }
+        if !(1..=MAX_SPLITS).contains(&self.splits) {
+            return reject(format!(
+                "--splits is {}; it must be 1 to {MAX_SPLITS}",
+                self.splits
             ));
         }
         for (flag, stages) in [("--stages", self.stages), ("--q-stages", self.q_stages)] {
@@ -269,6 +375,25 @@ fn max_ctas(
     }
 }
 
+/// Blocks of keys that a part has at least.
+const MIN_SPLIT_BLOCKS: u32 = 2;
+
+/// Returns the heads of Q that share a head of K and V.
+pub(super) fn group(p: &Problem) -> u32 {
+    p.heads.checked_div(p.kv_heads()).unwrap_or(1).max(1)
+}
+
+/// Returns the heads of a tile: all that share a head of K and V, if their queries then need fewer tiles.
+fn tile_heads(p: &Problem) -> u32 {
+    let (group, [queries, _]) = (group(p), p.typical_extents());
+    let fits = group <= ROWS && u64::from(queries) * u64::from(group) <= u64::from(ROWS);
+    if fits && p.bias.is_none() { group } else { 1 }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Returns how many CTAs run at once on an SM. A CTA of several consumers has more than half of its
 /// registers.
 fn ctas_per_sm(consumers: u32) -> u32 {
@@ -296,8 +421,9 @@ fn consumers(p: &Problem) -> u32 {
         true => MASKED_KEYS_OF_THREE,
         false => KEYS_OF_THREE,
     };
-    let visible = p.mask().visible_scores(p.queries, p.keys) / f64::from(p.queries);
-    match p.queries {
+    let [queries, _] = p.typical_extents();
+    let visible = p.visible_scores() / f64::from(queries.max(1));
+    match queries {
         ..=64 => 1,
         129.. if p.dim_v() <= 64 && visible >= minimum => 3,
         _ => 2,

@@ -1,11 +1,14 @@
-//! What all schedules share: parameters, rings, the load role, masks and the epilogue.
+//! What all schedules share: parameters, rings, the load role, and the loop over tiles.
 
 use super::config::Config;
-use super::mask::{Blocks, Visibility};
+use super::mask::{Blocks, MaskParams, Visibility};
+use super::output::{Output, TileRow};
 use super::problem::{Class, MAX_LEN};
 use super::scores::ScoreRules;
+use super::sequence::{KeyLayout, PageTable, Span, Spans};
 use super::work::{QueryTile, TileScheduler};
 use crate::roles::{CONSUMERS, consumer, copy_role};
+use std::ops::Range;
 use warpline_ir::TensorMapDecl;
 use warpline_ir::builder::*;
 
@@ -25,9 +28,10 @@ pub(super) struct Context<T> {
     pub(super) rings: Rings<T>,
     tiles: TileScheduler,
     pub(super) rules: ScoreRules,
-    visibility: Visibility,
-    maps: [TensorMap; 4],
-    lse: Option<Lse>,
+    mask: MaskParams,
+    q: TensorMap,
+    source: Source,
+    output: Output<T>,
 }
 
 /// The rings of Q, K and V.
@@ -38,20 +42,21 @@ pub(super) struct Rings<T> {
     pub(super) v: Ring<Tile<T>>,
 }
 
-/// The output of logarithms.
+/// Where K and V are loaded from.
 #[derive(Clone, Copy)]
-struct Lse {
-    to: Global<f32>,
-    queries: Reg<u32>,
-    heads: Reg<u32>,
+enum Source {
+    /// Batches of the same extents: TMA fills rows behind the last key with zeros.
+    Tensors([TensorMap; 2]),
+    /// The rows of a sequence.
+    Spans([Spans; 2], Option<PageTable>),
 }
 
 impl<T: Half16> Context<T> {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
-        let map = |cols, rows| {
-            let mut decl = TensorMapDecl::tiled(T::DTYPE, [cols, rows]);
-            decl.tile.extend([1, 1]);
+        let map = |tile: &[u32]| {
+            let mut decl = TensorMapDecl::tiled(T::DTYPE, tile);
+            decl.tile.resize(4, 1);
             decl
         };
         let [kv_stages, keys] = [c.stages, c.tile_keys];
@@ -61,44 +66,45 @@ impl<T: Half16> Context<T> {
                 .broadcast()
         };
 
-        let visibility = Visibility::declare(k, class.mask);
-        let queries = (class.lse || class.bias.is_some())
-            .then(|| k.param::<u32>("queries").at_least(1).at_most(MAX_LEN));
-        let lse = queries.filter(|_| class.lse).map(|queries| {
-            let heads = k.param::<u32>("heads").at_least(1).at_most(1 << 20);
-            let len = k.param::<u64>("lse_len");
-            Lse {
-                to: k.pointer::<f32>("lse").elements(len),
-                queries,
-                heads,
-            }
-        });
-        let rules = ScoreRules::declare(k, class, queries, visibility);
+        let mask = MaskParams::declare(k, class);
+        let needs_queries = class.lse || class.bias.is_some() || c.stores_rows();
+        let queries =
+            needs_queries.then(|| k.param::<u32>("queries").at_least(1).at_most(MAX_LEN));
+        let key_rows = |name| k.tensor_map(name, map(&[PANEL, c.copy_keys]));
         Self {
             config: *c,
             class: *class,
-            tiles: TileScheduler::declare(k, c),
-            rules,
-            visibility,
-            maps: [
-                k.tensor_map("q", map(PANEL, c.tile_rows())),
-                k.tensor_map("k", map(PANEL, keys)),
-                k.tensor_map("v", map(PANEL, keys)),
-                k.tensor_map("o", map(class.out_box(), ROWS)),
-            ],
+            tiles: TileScheduler::declare(k, class, c, mask.keys),
+            rules: ScoreRules::declare(k, class, c, queries, mask.keys),
+            mask,
+            q: k.tensor_map("q", map(&c.q_box(PANEL))),
+            source: match class.sequences.filter(|class| class.key_lens.is_some()) {
+                None => Source::Tensors(["k", "v"].map(key_rows)),
+                Some(sequences) => Source::Spans(
+                    ["k", "v"].map(|name| Spans::declare(k, name, key_rows(name))),
+                    (sequences.keys == KeyLayout::Paged).then(|| PageTable::declare(k)),
+                ),
+            },
+            output: Output::declare(k, class, c, queries),
             rings: Rings {
-                q: ring("q", c.q_stages, c.tile_rows(), class.cols),
+                q: ring("q", c.q_stages, c.q_rows(), class.cols),
                 k: ring("k", kv_stages, keys, class.cols),
                 v: ring("v", kv_stages, keys, class.cols_v),
             },
-            lse,
         }
     }
 
-    fn blocks(&self, tile: &QueryTile) -> Blocks {
-        let last = tile.query + (self.config.tile_rows() - 1);
+    /// Returns the keys that the queries of a tile see, and the blocks of these keys.
+    fn visible_blocks(&self, tile: &QueryTile) -> (Visibility, Blocks) {
+        let block_keys = self.config.tile_keys;
+        let last = tile.query + (self.config.tile_queries() - 1);
         let queries = [tile.query, last];
-        self.visibility.blocks(queries, self.config.tile_keys)
+        let visibility = self.mask.of_tile(tile.sequence.as_ref());
+        let visibility = match tile.split {
+            None => visibility,
+            Some(split) => visibility.part(queries, block_keys, split),
+        };
+        (visibility, visibility.blocks(queries, block_keys))
     }
 
     /// Declares the role that loads Q, K and V.
@@ -114,24 +120,64 @@ impl<T: Half16> Context<T> {
     /// Loads Q, and K and V block by block.
     fn load_tile(&self, tile: &QueryTile) {
         let rings = self.rings;
-        let [q, keys, values, _] = self.maps;
-        let blocks = self.blocks(tile);
-        let fill = |slot: Slot<Tile<T>, Producing>, from: TensorMap, row: Reg<u32>, head| {
-            // TMA fills the columns behind a row with zeros.
-            for col in (0..slot.cols()).step_by(PANEL as usize) {
-                let panel = slot.slice(0..slot.rows(), col..col + PANEL);
-                slot.load(from, panel, (col, row, head, tile.batch));
-            }
-            slot.commit();
-        };
+        let (_, blocks) = self.visible_blocks(tile);
         let load = |block: Reg<u32>| {
-            let row = block * self.config.tile_keys;
-            fill(rings.k.acquire(), keys, row, tile.kv_head);
-            fill(rings.v.acquire(), values, row, tile.kv_head);
+            let key = block * self.config.tile_keys;
+            self.load_keys(0, rings.k.acquire(), tile, key);
+            self.load_keys(1, rings.v.acquire(), tile, key);
         };
-        fill(rings.q.acquire(), q, tile.query, tile.head);
+        let is_packed = (self.class.sequences).is_some_and(|class| class.packed_queries);
+        let [row, batch] = match tile.sequence.filter(|_| is_packed) {
+            Some(sequence) => [sequence.query_start + tile.query, 0u32.reg()],
+            None => [tile.query, tile.batch],
+        };
+        let head = self.first_head(tile);
+        let slot = rings.q.acquire();
+        each_panel(&slot, 0..slot.rows(), |col, panel| {
+            match self.config.tile_heads {
+                1 => slot.load(self.q, panel, (col, row, head, batch)),
+                // Rows of the tile: the heads of a query are neighbors.
+                _ => slot.load(self.q, panel, (col, head, row, batch)),
+            }
+        });
+        slot.commit();
         load(blocks.last);
         blocks.each(load);
+    }
+
+    /// Loads a block of K (0) or V (1).
+    fn load_keys(
+        &self,
+        which: usize,
+        slot: Slot<Tile<T>, Producing>,
+        tile: &QueryTile,
+        key: Reg<u32>,
+    ) {
+        let head = tile.kv_head;
+        match self.source {
+            Source::Tensors(maps) => each_panel(&slot, 0..slot.rows(), |col, panel| {
+                slot.load(maps[which], panel, (col, key, head, tile.batch));
+            }),
+            Source::Spans(spans, table) => {
+                for first in (0..slot.rows()).step_by(self.config.copy_keys as usize) {
+                    let Some((row, span)) = span_of_keys(tile, table, key + first) else {
+                        continue;
+                    };
+                    each_panel(&slot, first..first + self.config.copy_keys, |col, panel| {
+                        slot.load(spans[which].map(), panel, spans[which].at(&span, col, row));
+                    });
+                }
+            }
+        }
+        slot.commit();
+    }
+
+    /// Returns the first head of Q whose queries a tile has.
+    fn first_head(&self, tile: &QueryTile) -> Reg<u32> {
+        match self.config.tile_heads {
+            1 => tile.head,
+            heads => tile.kv_head * heads,
+        }
     }
 
     /// Declares the consumers. `body` computes a tile.
@@ -142,37 +188,54 @@ impl<T: Half16> Context<T> {
     ) {
         for i in 0..self.config.consumers {
             let name = CONSUMERS[i as usize];
-            let outbox = k.outbox::<T>(name, 1, ROWS, self.config.out_cols);
+            let outbox = self.output.outbox(k, name, &self.config);
             consumer(k, i, self.config.registers()).body(|| {
                 self.tiles.each(|tile| {
-                    let first_query = tile.query + i * ROWS;
+                    let (visibility, blocks) = self.visible_blocks(&tile);
                     let consumer = Consumer {
                         context: self,
-                        first_query,
+                        first_query: tile.query + i * ROWS,
                         tile,
                         part: i,
-                        blocks: self.blocks(&tile),
+                        visibility,
+                        blocks,
                     };
                     let (o, log) = body(&consumer);
-                    let at = (0u32, first_query, tile.head, tile.batch);
-                    outbox.store(&o, self.maps[3], at);
-                    self.store_lse(&tile, first_query, &log);
+                    let row = |i| consumer.row(i);
+                    let first = consumer.first_query;
+                    self.output.store(&tile, first, row, outbox, (&o, &log));
                 });
             });
         }
     }
+}
 
-    fn store_lse(&self, tile: &QueryTile, first_query: Reg<u32>, log: &RowVector) {
-        let Some(Lse { to, queries, heads }) = self.lse else {
-            return;
-        };
-        let head = tile.batch * heads + tile.head;
-        log.each(|row, x| {
-            let query = first_query + row;
-            if_(query.lt(queries), || {
-                to.offset(head.mul_wide(queries)).store(query, x);
-            });
-        });
+/// Returns the span that has a key of the tile's sequence, and the key's row in it.
+fn span_of_keys(
+    tile: &QueryTile,
+    table: Option<PageTable>,
+    key: Reg<u32>,
+) -> Option<(Reg<u32>, Span)> {
+    let (sequence, head) = (tile.sequence?, tile.kv_head);
+    let Some(table) = table else {
+        let start = [sequence.key_start, head, sequence.batch];
+        let rows = sequence.keys;
+        return Some((key, Span { start, rows }));
+    };
+    let [page, row, rows] = table.find(&sequence, key);
+    let start = [0u32.reg(), head, page];
+    Some((row, Span { start, rows }))
+}
+
+/// Calls `load` with the first column and the view of each swizzle span of some rows. TMA fills the columns
+/// behind a row with zeros.
+fn each_panel<T: Half16>(
+    slot: &Slot<Tile<T>, Producing>,
+    rows: Range<u32>,
+    load: impl Fn(u32, TileRef<T>),
+) {
+    for col in (0..slot.cols()).step_by(PANEL as usize) {
+        load(col, slot.slice(rows.clone(), col..col + PANEL));
     }
 }
 
@@ -180,6 +243,7 @@ impl<T: Half16> Context<T> {
 pub(super) struct Consumer<'a, T> {
     pub(super) context: &'a Context<T>,
     pub(super) part: u32,
+    pub(super) visibility: Visibility,
     pub(super) blocks: Blocks,
     pub(super) first_query: Reg<u32>,
     pub(super) tile: QueryTile,
@@ -202,8 +266,30 @@ impl<T: Half16> Consumer<'_, T> {
         slot.slice(0..slot.rows(), 0..self.context.class.cols_v).t()
     }
 
-    /// Returns the base-2 exponent of the head's sink.
-    pub(super) fn sink(&self) -> Option<Reg<f32>> {
-        self.context.rules.sink(self.tile.head)
+    /// Returns the query and the head of a row.
+    pub(super) fn row(&self, row: Reg<u32>) -> TileRow {
+        match self.context.config.tile_heads {
+            1 => TileRow {
+                query: self.first_query + row,
+                head: self.tile.head,
+            },
+            heads => TileRow {
+                query: self.first_query + row / heads,
+                head: self.context.first_head(&self.tile) + row % heads,
+            },
+        }
+    }
+
+    /// Returns the base-2 exponent of each row's sink. Parts of the keys have none: the sum of the parts
+    /// adds it.
+    pub(super) fn sink(&self) -> Option<RowVector> {
+        if self.tile.split.is_some() {
+            return None;
+        }
+        let sink = self.context.rules.sink()?;
+        Some(match self.context.config.tile_heads {
+            1 => RowVector::splat(ROWS, sink(self.tile.head)),
+            _ => RowVector::from_fn(ROWS, |row| sink(self.row(row).head)),
+        })
     }
 }

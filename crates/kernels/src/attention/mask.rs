@@ -3,7 +3,9 @@
 //! A query sees a range of keys. Each end of the range is fixed or moves along a diagonal of the score
 //! matrix. `causal` and the right side of a window set the upper end, the left side sets the lower one.
 
-use super::problem::MAX_LEN;
+use super::problem::{Class, Corner, MAX_LEN, Problem};
+use super::sequence::Sequence;
+use super::work::Split;
 use warpline_family::plan::LaunchStep;
 use warpline_ir::builder::*;
 
@@ -44,6 +46,15 @@ impl Diagonal<Reg<u32>> {
     fn declare(k: Builder, names: [&str; 2]) -> Self {
         let [ahead, lead] = names.map(|name| k.param::<u32>(name).at_most(MAX_LEN));
         Self { ahead, lead }
+    }
+
+    /// Returns the diagonal on which query 0 has key `ahead − lead`.
+    fn between(ahead: Reg<u32>, lead: Reg<u32>) -> Self {
+        let larger = ahead.max(lead);
+        Self {
+            ahead: larger - lead,
+            lead: larger - ahead,
+        }
     }
 
     fn key(self, query: Reg<u32>, keys: Reg<u32>) -> Reg<u32> {
@@ -87,29 +98,44 @@ impl Mask {
         let sum = |diagonal: Diagonal| diagonal.sum(queries, keys);
         self.end.map_or(all, sum) - self.first.map_or(0.0, sum)
     }
-
-    /// Binds the parameters that [`Visibility::declare`] has declared.
-    pub(super) fn bind(self, mut step: LaunchStep) -> LaunchStep {
-        for (diagonal, [ahead, lead]) in [(self.first, FIRST), (self.end, END)] {
-            if let Some(diagonal) = diagonal {
-                step = step
-                    .scalar(ahead, diagonal.ahead)
-                    .scalar(lead, diagonal.lead);
-            }
-        }
-        step
-    }
 }
 
 /// The names of the parameters.
 const FIRST: [&str; 2] = ["first_ahead", "first_lead"];
 const END: [&str; 2] = ["end_ahead", "end_lead"];
+const LEFT: &str = "window_left";
+const RIGHT: &str = "window_right";
 
-/// The keys that the queries of a head see.
+/// The parameters of the mask.
+#[derive(Clone, Copy)]
+pub(super) struct MaskParams {
+    /// The maximum number of keys of a batch.
+    pub(super) keys: Reg<u32>,
+    diagonals: Diagonals,
+}
+
+/// Where diagonals are.
+#[derive(Clone, Copy)]
+enum Diagonals {
+    /// All batches have the same extents.
+    Fixed(Mask<Reg<u32>>),
+    /// The extents of a sequence place its diagonals.
+    OfSequence {
+        /// Keys before the diagonal that a query sees.
+        left: Option<Reg<u32>>,
+        /// Keys up to and behind the diagonal that a query sees.
+        right: Option<Reg<u32>>,
+        corner: Corner,
+    },
+}
+
+/// The keys that the queries of a tile see.
 #[derive(Clone, Copy)]
 pub(super) struct Visibility {
-    pub(super) keys: Reg<u32>,
+    keys: Reg<u32>,
     mask: Mask<Reg<u32>>,
+    /// The first block, if the keys are split.
+    first_block: Option<Reg<u32>>,
 }
 
 /// The blocks of keys of a tile. All roles visit them from the last one to the first one, so that the bits of
@@ -126,18 +152,81 @@ pub(super) struct Blocks {
     below: Option<Reg<u32>>,
 }
 
-impl Visibility {
-    /// Declares the parameters of the diagonals that `mask` has.
-    pub(super) fn declare(k: Builder, mask: MaskClass) -> Self {
-        Self {
-            keys: k.param::<u32>("keys").at_most(MAX_LEN),
-            mask: Mask {
+impl MaskParams {
+    /// Declares the parameters of a class.
+    pub(super) fn declare(k: Builder, class: &Class) -> Self {
+        let mask = class.mask;
+        let keys = k.param::<u32>("keys").at_most(MAX_LEN);
+        let side = |name| k.param::<u32>(name).at_most(MAX_LEN + 1);
+        let diagonals = match class.sequences {
+            None => Diagonals::Fixed(Mask {
                 first: mask.first.then(|| Diagonal::declare(k, FIRST)),
                 end: mask.end.then(|| Diagonal::declare(k, END)),
+            }),
+            Some(sequences) => Diagonals::OfSequence {
+                left: mask.first.then(|| side(LEFT)),
+                right: mask.end.then(|| side(RIGHT)),
+                corner: sequences.corner,
             },
-        }
+        };
+        Self { keys, diagonals }
     }
 
+    /// Binds the parameters of the diagonals.
+    pub(super) fn bind(mut step: LaunchStep, p: &Problem) -> LaunchStep {
+        if p.class().sequences.is_some() {
+            let side = |keys: u32, more: u32| keys.min(MAX_LEN) + more;
+            let sides = [
+                (LEFT, p.window_left.map(|left| side(left, 0))),
+                (RIGHT, p.right().map(|right| side(right, 1))),
+            ];
+            for (name, keys) in sides {
+                if let Some(keys) = keys {
+                    step = step.scalar(name, keys);
+                }
+            }
+            return step;
+        }
+        let mask = p.mask([p.queries, p.keys]);
+        for (diagonal, [ahead, lead]) in [(mask.first, FIRST), (mask.end, END)] {
+            if let Some(diagonal) = diagonal {
+                step = step
+                    .scalar(ahead, diagonal.ahead)
+                    .scalar(lead, diagonal.lead);
+            }
+        }
+        step
+    }
+
+    /// Returns the keys that the queries of a tile see. `sequence` has the extents of its batch, if they
+    /// differ.
+    pub(super) fn of_tile(&self, sequence: Option<&Sequence>) -> Visibility {
+        let mask = match self.diagonals {
+            Diagonals::Fixed(mask) => mask,
+            Diagonals::OfSequence {
+                left,
+                right,
+                corner,
+            } => {
+                let [queries, keys] = match (sequence, corner) {
+                    (Some(sequence), Corner::BottomRight) => [sequence.queries, sequence.keys],
+                    _ => [0u32.reg(); 2],
+                };
+                Mask {
+                    first: left.map(|left| Diagonal::between(keys, queries + left)),
+                    end: right.map(|right| Diagonal::between(keys + right, queries)),
+                }
+            }
+        };
+        Visibility {
+            keys: sequence.map_or(self.keys, |sequence| sequence.keys),
+            mask,
+            first_block: None,
+        }
+    }
+}
+
+impl Visibility {
     /// Returns the end of the keys that a query sees.
     fn end(&self, query: Reg<u32>) -> Reg<u32> {
         match self.mask.end {
@@ -147,11 +236,34 @@ impl Visibility {
     }
 
     /// Returns whether a query sees a key.
-    pub(super) fn is_visible(&self, query: Reg<u32>, key: Reg<u32>) -> Reg<bool> {
-        let is_before_end = key.lt(self.end(query));
-        match self.mask.first {
-            None => is_before_end,
-            Some(first) => is_before_end & key.ge(first.key(query, self.keys)),
+    pub(super) fn is_visible(&self, query: Reg<u32>, key: Reg<u32>, block_keys: u32) -> Reg<bool> {
+        let mut is_visible = key.lt(self.end(query));
+        if let Some(first) = self.mask.first {
+            is_visible = is_visible & key.ge(first.key(query, self.keys));
+        }
+        match self.first_block {
+            None => is_visible,
+            Some(block) => is_visible & key.ge(block * block_keys),
+        }
+    }
+
+    /// Returns the first and the last block of the queries from `first` to `last`.
+    fn ends(&self, [first, last]: [Reg<u32>; 2], block_keys: u32) -> [Reg<u32>; 2] {
+        let top = self.end(last).div_ceil(block_keys).max(1) - 1;
+        let start = self.mask.first;
+        let bottom = start.map_or(0u32.reg(), |start| start.key(first, self.keys) / block_keys);
+        [bottom.min(top), top]
+    }
+
+    /// Restricts the keys to a part: as many blocks as each other part has.
+    pub(super) fn part(self, queries: [Reg<u32>; 2], block_keys: u32, split: Split) -> Self {
+        let [bottom, top] = self.ends(queries, block_keys);
+        let blocks = split.of.divisor.divide(top - bottom + split.of.count);
+        let first = bottom + split.index * blocks;
+        Self {
+            keys: self.keys.min((first + blocks) * block_keys),
+            first_block: Some(first),
+            ..self
         }
     }
 
@@ -160,23 +272,34 @@ impl Visibility {
     pub(super) fn blocks(&self, [first, last]: [Reg<u32>; 2], block_keys: u32) -> Blocks {
         let top = self.end(last).div_ceil(block_keys).max(1) - 1;
         let visible_end = (self.end(first) / block_keys).min(top);
-        let Some(start) = self.mask.first else {
+        if self.mask.first.is_none() && self.first_block.is_none() {
             return Blocks {
                 last: top,
                 above: top - visible_end,
                 full: visible_end,
                 below: None,
             };
+        }
+        let start = |query| {
+            let start = self.mask.first;
+            start.map(|start| start.key(query, self.keys))
         };
-        let bottom = (start.key(first, self.keys) / block_keys).min(top);
+        let bottom = match (start(first), self.first_block) {
+            (Some(start), None) => start / block_keys,
+            (Some(start), Some(block)) => (start / block_keys).max(block),
+            (None, block) => block.unwrap_or(0u32.reg()),
+        };
+        let bottom = bottom.min(top);
         let full_end = visible_end.max(bottom);
-        let full_start = start.key(last, self.keys).div_ceil(block_keys);
-        let full_start = full_start.max(bottom).min(full_end);
+        let full_start = start(last).map(|start| {
+            let block = start.div_ceil(block_keys);
+            block.max(bottom).min(full_end)
+        });
         Blocks {
             last: top,
             above: top - full_end,
-            full: full_end - full_start,
-            below: Some(full_start - bottom),
+            full: full_end - full_start.unwrap_or(bottom),
+            below: full_start.map(|full_start| full_start - bottom),
         }
     }
 }

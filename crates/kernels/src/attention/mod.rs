@@ -15,7 +15,10 @@
 //! | `scores` | softcap, bias, mask, sink |
 //! | `bias` | the bias in memory |
 //! | `softmax` | the running maximum and sum |
+//! | `sequence` | packed sequences, lengths of keys, pages |
 //! | `work` | the order of tiles |
+//! | `output` | where O and the logarithms are stored |
+//! | `combine` | the kernel that adds parts of the keys |
 //! | `call` | the Python op |
 //! | `plan` | the launch |
 //! | `draw_problem` | random problems |
@@ -25,16 +28,19 @@
 
 mod bias;
 mod call;
+mod combine;
 pub mod config;
 mod context;
 mod draw_problem;
 mod mask;
+mod output;
 mod plan;
 pub mod problem;
 mod reference;
 mod rows;
 mod schedule;
 mod scores;
+mod sequence;
 mod softmax;
 mod suite;
 mod table;
@@ -42,7 +48,7 @@ mod work;
 
 pub use bias::BiasStrides;
 pub use config::{Choice, Config, Schedule, TileAssignment};
-pub use problem::{AddendType, Corner, ElementType, Problem};
+pub use problem::{AddendType, Corner, ElementType, KeyLens, Problem};
 pub use rows::Strides;
 
 use warpline_family::Op;
@@ -108,6 +114,15 @@ impl Family for Attention {
         p.outputs()
     }
 
+    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        let mut random = Random::new(seed);
+        let draw = |spec: TensorSpec| match p.draw_sequences(&spec, &mut random) {
+            Some(tensor) => tensor,
+            None => HostTensor::normal(spec, &mut random),
+        };
+        p.inputs().into_iter().map(draw).collect()
+    }
+
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         reference::reference(p, inputs)
     }
@@ -125,6 +140,9 @@ impl Family for Attention {
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
+        if p.sequence_class().is_some() {
+            return None;
+        }
         // Two heads of K and V in all: in one batch, or in two batches with one head each.
         let (batch, kv_heads) = match p.kv_heads() {
             0 | 1 => (p.batch.min(2), p.kv_heads()),

@@ -1,12 +1,18 @@
 //! The launch.
 
+use super::combine::{self, Parts};
 use super::config::{Config, TileAssignment};
+use super::mask::MaskParams;
+use super::output::Output;
 use super::problem::{PITCH_BYTES, Problem};
+use super::rows::Rows;
 use super::schedule;
 use super::scores::ScoreRules;
+use super::sequence::{PageTable, Sequences, Spans};
 use super::work::TileScheduler;
+use half::bf16;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, LaunchStep, Plan};
+use warpline_family::plan::{Address, Buffer, LaunchStep, Plan, TensorArg};
 use warpline_ir::{Kernel, Target};
 
 /// The bytes of a work queue: two 32-bit words.
@@ -25,32 +31,47 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let class = p.class();
     let name = format!("attention_{}", p.dim);
     let kernel = Kernel::build(&name, target, |k| schedule::declare(k, &class, c))?;
-    let step = LaunchStep::new(kernel, [c.grid_ctas(p)?, 1, 1]).scalar("keys", p.keys);
+    let inputs = p.inputs();
+    let step = LaunchStep::new(kernel, [c.grid_ctas(p)?, 1, 1]).scalar("keys", p.max_keys());
     let step = TileScheduler::bind(step, p, c);
-    let step = p.mask().bind(step);
-    let mut step = ScoreRules::bind(step, p, &p.inputs())?;
-    let buffers = [0, 1, 2]
-        .map(Buffer::Input)
-        .into_iter()
-        .chain([Buffer::Output(0)]);
-    for (rows, buffer) in p.rows().iter().zip(buffers) {
-        let tensor = rows.tensor(buffer.into(), ZEROS, p.dtype.dtype());
-        step = step.tensor(rows.name, tensor);
+    let step = MaskParams::bind(step, p);
+    let mut step = ScoreRules::bind(step, p, c, &inputs)?;
+    if class.sequences.is_some() {
+        step = Sequences::bind(step, p, &inputs)?;
+        step = PageTable::bind(step, p);
     }
-    if class.lse || class.bias.is_some() {
+    let [q, k, v, _] = p.rows();
+    step = step.tensor("q", q_tensor(p, c, &q));
+    for (rows, input) in [(k, 1), (v, 2)] {
+        let (at, dtype) = (Buffer::Input(input).into(), p.dtype.dtype());
+        step = match class.sequences.filter(|class| class.key_lens.is_some()) {
+            None => step.tensor(rows.name, rows.tensor(at, ZEROS, dtype)),
+            Some(_) => Spans::bind(step, &rows, at, ZEROS, dtype)?,
+        };
+    }
+    if class.lse || class.bias.is_some() || c.stores_rows() {
         step = step.scalar("queries", p.queries);
     }
-    if class.lse {
-        let lse_len = u64::from(p.batch) * u64::from(p.heads) * u64::from(p.queries);
-        step = step
-            .pointer("lse", Buffer::Output(1))
-            .scalar("lse_len", lse_len)
-            .scalar("heads", p.heads);
-    }
-    let workspace = match c.tiles {
+    let parts = Parts::of(p, c);
+    let step = Output::<bf16>::bind(step, p, c, &parts, ZEROS)?;
+    let end = match c.tiles {
         _ if p.keys == 0 => ZEROS.offset + PITCH_BYTES,
         TileAssignment::Queue => QUEUE_BYTES,
         _ => 0,
     };
-    Plan::new(vec![step], workspace)
+    if !c.is_split() {
+        return Plan::new(vec![step], end);
+    }
+    let combine = combine::launch(p, c, &parts, target)?;
+    Plan::new(vec![step, combine], end.max(parts.end))
+}
+
+/// Returns the tensor of Q; if tiles have several heads, its heads come before its rows.
+fn q_tensor(p: &Problem, c: &Config, q: &Rows) -> TensorArg {
+    let mut tensor = q.tensor(Buffer::Input(0).into(), ZEROS, p.dtype.dtype());
+    if c.tile_heads > 1 {
+        tensor.extents.swap(1, 2);
+        tensor.strides.iter_mut().for_each(|strides| strides.swap(0, 1));
+    }
+    tensor
 }

@@ -3,7 +3,8 @@
 use super::bias::{BiasClass, BiasStrides};
 use super::mask::{Mask, MaskClass};
 use super::rows::{Rows, Strides};
-use std::ops::{Range, RangeInclusive};
+use super::sequence::SequenceClass;
+use std::ops::RangeInclusive;
 use warpline_family::error::FamilyError;
 use warpline_family::tensor::TensorSpec;
 use warpline_family::{fields, keywords};
@@ -66,19 +67,39 @@ keywords! {
     }
 }
 
+keywords! {
+    /// The tensor that has the number of keys of each batch.
+    pub enum KeyLens {
+        /// Their number
+        Lengths = "lengths",
+        /// Their ends, as in packed tensors
+        Ends = "ends",
+    }
+}
+
 fields! {
     /// The problem: `O = softmax(scale · Q Kᵀ) V` for every batch and head.
     pub struct Problem {
-        /// Batches
+        /// Batches, or sequences
         pub batch: u32 = 1,
         /// Heads of Q and O
         pub heads: u32,
         /// Heads of K and V, which divide the heads of Q (default: as many)
         pub kv_heads: Option<u32>,
-        /// Queries of a head
+        /// Queries of a head; of all sequences if they are packed
         pub queries: u32,
-        /// Keys of a head
+        /// Keys of a head; of all sequences if they are packed, of the whole cache if it has pages
         pub keys: u32,
+        /// The queries of all sequences lie one after the other; cu_seqlens_q has their ends
+        pub packed_queries: bool = false,
+        /// The keys of all sequences lie one after the other; cu_seqlens_k has their ends
+        pub packed_keys: bool = false,
+        /// Each batch has its own number of keys, which key_lens or, in a cache with pages, cu_seqlens_k tells
+        pub key_lens: Option<KeyLens>,
+        /// Keys of a page: block_table has the pages of each batch (default: no pages)
+        pub page: Option<u32>,
+        /// Columns of block_table: the maximum pages of a batch
+        pub max_pages: Option<u32>,
         /// Elements of a row of Q and K: a multiple of 8 up to 256
         pub dim: u32,
         /// Elements of a row of V and O (default: as many)
@@ -125,7 +146,7 @@ const OUT_COLS: u32 = 32;
 /// The maximum number of queries or keys of a head.
 pub(super) const MAX_LEN: u32 = 1 << 24;
 /// The maximum number of heads of all batches.
-const MAX_HEADS: u64 = 1 << 20;
+pub(super) const MAX_HEADS: u64 = 1 << 20;
 /// The maximum number of elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 38;
 /// The range of softcaps. tanh has an absolute error of 2⁻²², which a softcap multiplies.
@@ -146,6 +167,10 @@ pub(super) struct Class {
     pub(super) sink: Option<AddendType>,
     pub(super) bias: Option<BiasClass>,
     pub(super) lse: bool,
+    /// How sequences lie in the tensors; `None` if all batches have the same extents.
+    pub(super) sequences: Option<SequenceClass>,
+    /// Whether rows of V and O have fewer elements than `cols_v`.
+    pub(super) is_padded_v: bool,
 }
 
 impl Class {
@@ -177,6 +202,11 @@ impl Problem {
             kv_heads: None,
             queries,
             keys,
+            packed_queries: false,
+            packed_keys: false,
+            key_lens: None,
+            page: None,
+            max_pages: None,
             dim,
             dim_v: None,
             dtype: ElementType::Bf16,
@@ -202,11 +232,13 @@ impl Problem {
             dtype: self.dtype,
             cols: self.dim.next_multiple_of(K_STEP),
             cols_v: self.dim_v().next_multiple_of(OUT_COLS),
-            mask: self.mask().into(),
+            mask: self.mask_class(),
             softcap: self.softcap.is_some(),
             sink: self.sink,
             bias: self.bias_class(),
             lse: self.lse,
+            sequences: self.sequence_class(),
+            is_padded_v: !self.dim_v().is_multiple_of(OUT_COLS),
         }
     }
 
@@ -228,32 +260,73 @@ impl Problem {
         }
     }
 
-    /// Returns the mask of `causal` and the window.
-    pub(super) fn mask(&self) -> Mask {
-        let corner = match self.corner {
-            Corner::TopLeft => 0,
-            Corner::BottomRight => i64::from(self.keys) - i64::from(self.queries),
-        };
-        let right = match self.causal {
+    /// Returns the maximum distance of a key behind the diagonal.
+    pub(super) fn right(&self) -> Option<u32> {
+        match self.causal {
             true => Some(0),
             false => self.window_right,
-        };
-        let first = self.window_left.map(|left| corner - i64::from(left));
-        let end = right.map(|right| corner + i64::from(right) + 1);
-        Mask::new(first, end, self.queries, self.keys)
+        }
     }
 
-    /// Returns the keys that a query sees.
-    pub(super) fn visible(&self, query: u32) -> Range<u32> {
-        self.mask().visible(query, self.keys)
+    /// Returns the mask of `causal` and the window for a batch of these extents.
+    pub(super) fn mask(&self, [queries, keys]: [u32; 2]) -> Mask {
+        let corner = match self.corner {
+            Corner::TopLeft => 0,
+            Corner::BottomRight => i64::from(keys) - i64::from(queries),
+        };
+        let first = self.window_left.map(|left| corner - i64::from(left));
+        let end = self.right().map(|right| corner + i64::from(right) + 1);
+        Mask::new(first, end, queries, keys)
+    }
+
+    fn mask_class(&self) -> MaskClass {
+        match self.sequence_class() {
+            None => self.mask([self.queries, self.keys]).into(),
+            // The extents of a sequence decide what a diagonal restricts.
+            Some(_) => MaskClass {
+                first: self.window_left.is_some(),
+                end: self.right().is_some(),
+            },
+        }
+    }
+
+    /// Returns the queries and keys of a batch: their mean if sequences are packed, the maximum of keys if
+    /// the cache has pages.
+    pub(super) fn typical_extents(&self) -> [u32; 2] {
+        let mean = |all: u32, is_packed: bool| match is_packed {
+            true => all.div_ceil(self.batch.max(1)),
+            false => all,
+        };
+        let keys = mean(self.max_keys(), self.packed_keys);
+        [mean(self.queries, self.packed_queries), keys]
+    }
+
+    /// Returns the maximum number of keys of a batch.
+    pub(super) fn max_keys(&self) -> u32 {
+        match (self.page, self.max_pages) {
+            (Some(page), Some(pages)) => page.saturating_mul(pages).min(MAX_LEN),
+            _ => self.keys,
+        }
+    }
+
+    /// Returns the visible scores of all queries of a head in one batch.
+    pub(super) fn visible_scores(&self) -> f64 {
+        let extents = self.typical_extents();
+        let [queries, keys] = extents;
+        self.mask(extents).visible_scores(queries, keys)
     }
 
     /// Returns Q, K, V and O.
     pub(super) fn rows(&self) -> [Rows; 4] {
-        let [q, k] = [
-            [self.queries, self.heads, self.batch],
-            [self.keys, self.kv_heads(), self.batch],
-        ];
+        let q = match self.packed_queries {
+            true => [self.queries, self.heads, 1],
+            false => [self.queries, self.heads, self.batch],
+        };
+        let k = match self.page {
+            Some(page) => [page, self.kv_heads(), self.keys / page.max(1)],
+            None if self.packed_keys => [self.keys, self.kv_heads(), 1],
+            None => [self.keys, self.kv_heads(), self.batch],
+        };
         let rows = |name, dim: u32, extents: [u32; 3], strides: Option<Strides>| {
             let extents = extents.map(u64::from);
             let [len, heads, _] = extents;
@@ -308,6 +381,7 @@ impl Problem {
             ));
         }
         self.check_bias()?;
+        self.check_sequences()?;
         for (flag, len) in [("--queries", self.queries), ("--keys", self.keys)] {
             if len > MAX_LEN {
                 return reject(format!("{flag} is {len}; it must be at most {MAX_LEN}"));
@@ -355,16 +429,15 @@ impl Problem {
             .map(|sink| TensorSpec::new("sink", sink.dtype(), &[self.heads]));
         let rows = self.rows();
         let rows = rows[..3].iter().map(|rows| self.spec(rows));
-        rows.chain(sink).chain(self.bias_spec()).collect()
+        let addends = sink.into_iter().chain(self.bias_spec());
+        rows.chain(addends).chain(self.sequence_specs()).collect()
     }
 
     pub(super) fn outputs(&self) -> Vec<TensorSpec> {
-        let lse = TensorSpec {
-            name: "lse",
-            dtype: DType::F32,
-            shape: [self.batch, self.heads, self.queries]
-                .map(|x| x as usize)
-                .into(),
+        let [len, heads, batch] = self.rows()[3].extents;
+        let lse = match self.packed_queries {
+            true => TensorSpec::new("lse", DType::F32, &[heads, len]),
+            false => TensorSpec::new("lse", DType::F32, &[batch, heads, len]),
         };
         let o = self.spec(&self.rows()[3]);
         std::iter::once(o).chain(self.lse.then_some(lse)).collect()
@@ -381,6 +454,7 @@ impl Problem {
             name: rows.name,
             dtype: self.dtype.dtype(),
             shape: match dense {
+                true if self.is_packed(rows) => vec![len, heads, dim],
                 true => vec![batch, len, heads, dim],
                 false => vec![rows.elements() as usize],
             },
@@ -389,7 +463,7 @@ impl Problem {
 
     /// Returns the floating-point operations of the visible scores.
     pub(super) fn flops(&self) -> f64 {
-        2.0 * self.mask().visible_scores(self.queries, self.keys)
+        2.0 * self.visible_scores()
             * f64::from(self.dim + self.dim_v())
             * f64::from(self.batch)
             * f64::from(self.heads)

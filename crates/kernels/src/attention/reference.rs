@@ -1,7 +1,9 @@
 //! The float64 reference.
 
 use super::problem::{ElementType, Problem};
+use super::sequence::SequenceTables;
 use crate::parallel;
+use std::ops::Range;
 use warpline_family::numbers::{add_row, dot, half_ulp};
 use warpline_family::tensor::{HostTensor, UNTOUCHED};
 
@@ -20,22 +22,31 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
     let rows = p.rows();
     let (heads, queries, dim) = (p.heads as usize, p.queries as usize, p.dim_v() as usize);
     let group = p.heads.checked_div(p.kv_heads()).unwrap_or(1).max(1) as usize;
-    let all = p.batch as usize * heads * queries;
-    let products = all as u64 * u64::from(p.keys.max(1)) * u64::from(p.dim);
+    let all = rows[3].rows() as usize;
+    let [_, keys] = p.typical_extents();
+    let products = all as u64 * u64::from(keys.max(1)) * u64::from(p.dim);
     let step = (products / MAX_PRODUCTS) as usize | 1;
+    let tables = SequenceTables::read(p, inputs);
     // One row of O and its logarithm after the other.
     let mut results = vec![(0.0, f64::INFINITY); all * (dim + 1)];
     parallel::fill(&mut results, dim + 1, |first, part| {
         for (i, result) in part.chunks_mut(dim + 1).enumerate() {
             let i = first + i;
             let (row, head, batch) = (i % queries, i / queries % heads, i / queries / heads);
-            if i % step == 0 || p.visible(row as u32).is_empty() {
+            let Some((sequence, query)) = tables.query(p, row, batch) else {
+                result.fill(UNTOUCHED);
+                continue;
+            };
+            let extents = [sequence.queries, sequence.keys].map(|x| x as u32);
+            let visible = p.mask(extents).visible(query, extents[1]);
+            if i % step == 0 || visible.is_empty() {
                 let q = &values[0][rows[0].index([row, head, batch])..][..p.dim as usize];
                 let key = |x: usize, j| {
-                    &values[x][rows[x].index([j, head / group, batch])..][..rows[x].dim as usize]
+                    let [row, outer] = tables.key(p, sequence, j);
+                    &values[x][rows[x].index([row, head / group, outer])..][..rows[x].dim as usize]
                 };
                 let row = Row {
-                    query: row as u32,
+                    visible,
                     q,
                     key: &key,
                     bias: &|j| biases.map_or(0.0, |bias| bias[p.bias_index([j, row, head, batch])]),
@@ -60,7 +71,8 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
 
 /// A query and what it attends to.
 struct Row<'a> {
-    query: u32,
+    /// The keys that it sees.
+    visible: Range<u32>,
     q: &'a [f64],
     /// Returns row `j` of K (1) or V (2).
     key: &'a dyn Fn(usize, usize) -> &'a [f64],
@@ -72,7 +84,7 @@ struct Row<'a> {
 ///
 /// P is rounded to 16 bits (half an ulp of its value), the exponents to f32, and the sums to f32.
 fn row_of(p: &Problem, row: &Row<'_>, result: &mut [(f64, f64)]) {
-    let visible = p.visible(row.query);
+    let visible = row.visible.clone();
     let capped = |score: f64| match p.softcap {
         None => score,
         Some(cap) => f64::from(cap) * (score / f64::from(cap)).tanh(),

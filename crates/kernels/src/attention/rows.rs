@@ -61,6 +61,11 @@ impl Rows {
         }
     }
 
+    /// Returns the rows of all heads and batches.
+    pub(super) fn rows(&self) -> u64 {
+        self.extents.iter().product()
+    }
+
     /// Returns whether no two rows share an element; interleaved dimensions count as shared.
     pub(super) fn is_disjoint(&self) -> bool {
         if self.extents.contains(&0) {

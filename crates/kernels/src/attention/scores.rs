@@ -2,7 +2,7 @@
 
 use super::bias::{Bias, BiasPart, Values};
 use super::context::{Consumer, Half16};
-use super::mask::Visibility;
+use super::config::Config;
 use super::plan::ZEROS;
 use super::problem::{Class, Problem};
 use warpline_family::error::FamilyError;
@@ -19,7 +19,6 @@ pub(super) struct ScoreRules {
     softcap: Option<Reg<f32>>,
     bias: Option<Bias>,
     sink: Option<Values>,
-    visibility: Visibility,
 }
 
 /// A block of keys.
@@ -35,16 +34,17 @@ impl ScoreRules {
     pub(super) fn declare(
         k: Builder,
         class: &Class,
+        c: &Config,
         queries: Option<Reg<u32>>,
-        visibility: Visibility,
+        keys: Reg<u32>,
     ) -> Self {
         let bias = class.bias.zip(queries);
         Self {
             scale: k.param("scale"),
             softcap: class.softcap.then(|| k.param("softcap")),
-            bias: bias.map(|(bias, queries)| Bias::declare(k, bias, [queries, visibility.keys])),
-            sink: class.sink.map(|ty| Values::declare(k, "sink", ty)),
-            visibility,
+            bias: bias.map(|(bias, queries)| Bias::declare(k, bias, [queries, keys])),
+            // Parts of the keys have no sink.
+            sink: (class.sink.filter(|_| !c.is_split())).map(|ty| Values::declare(k, "sink", ty)),
         }
     }
 
@@ -52,6 +52,7 @@ impl ScoreRules {
     pub(super) fn bind(
         mut step: LaunchStep,
         p: &Problem,
+        c: &Config,
         inputs: &[TensorSpec],
     ) -> Result<LaunchStep, FamilyError> {
         // tanh(x) = 1 − 2 / (1 + exp(2 x)).
@@ -65,7 +66,7 @@ impl ScoreRules {
             }
         };
         step = step.scalar("scale", (scale * std::f64::consts::LOG2_E) as f32);
-        if p.sink.is_some() {
+        if p.sink.is_some() && !c.is_split() {
             step = step.pointer("sink", Buffer::named(inputs, "sink")?);
         }
         if p.bias.is_some() {
@@ -84,10 +85,10 @@ impl ScoreRules {
         }
     }
 
-    /// Returns the base-2 exponent of a head's sink.
-    pub(super) fn sink(&self, head: Reg<u32>) -> Option<Reg<f32>> {
-        let load = |sink: Values| sink.load(head) * std::f32::consts::LOG2_E;
-        self.sink.map(load)
+    /// Returns the function from a head to the base-2 exponent of its sink.
+    pub(super) fn sink(&self) -> Option<impl Fn(Reg<u32>) -> Reg<f32>> {
+        let sink = self.sink?;
+        Some(move |head| sink.load(head) * std::f32::consts::LOG2_E)
     }
 }
 
@@ -121,10 +122,11 @@ impl<'a, T: Half16> Block<'a, T> {
         if !self.is_masked {
             return scores;
         }
-        let first_key = self.index * self.consumer.context.config.tile_keys;
+        let keys = self.consumer.context.config.tile_keys;
+        let first_key = self.index * keys;
         let is_visible = |at: FragCoord| {
-            let (query, key) = (self.consumer.first_query + at.row, first_key + at.col);
-            rules.visibility.is_visible(query, key)
+            let (query, key) = (self.consumer.row(at.row).query, first_key + at.col);
+            (self.consumer.visibility).is_visible(query, key, keys)
         };
         scores.mask(is_visible, f32::NEG_INFINITY)
     }

@@ -56,7 +56,7 @@ impl RunningSoftmax {
     /// Returns the factor of the accumulated values, and the logarithm of the sum of exponentials. A row
     /// without a visible key has 0 and −∞. `sink` is the exponent of a score without a value.
     #[track_caller]
-    pub(super) fn finish(self, scale: Reg<f32>, sink: Option<Reg<f32>>) -> (RowVector, RowVector) {
+    pub(super) fn finish(self, scale: Reg<f32>, sink: Option<RowVector>) -> (RowVector, RowVector) {
         let sum = self.sum.reduce_lanes(|x, y| x + y);
         let Some(sink) = sink else {
             let factor = sum.map(|sum| select(sum.eq(0.0f32), 0.0f32, recip(sum)));
@@ -65,10 +65,11 @@ impl RunningSoftmax {
         };
         // Relative to the larger one of the maximum and the sink.
         let old = self.max.map(|max| max * scale);
-        let max = finite(&old.map(|max| max.max(sink)));
+        let max = finite(&old.zip(&sink, |max, sink| max.max(sink)));
         let correction = old.zip(&max, |old, new| exp2(old - new));
         let sum = sum.zip(&correction, |sum, by| sum * by);
-        let sum = sum.zip(&max, |sum, max| sum + exp2(sink - max));
+        let of_sink = sink.zip(&max, |sink, max| exp2(sink - max));
+        let sum = sum.zip(&of_sink, |sum, of_sink| sum + of_sink);
         let factor = sum.zip(&correction, |sum, by| {
             select(sum.eq(0.0f32), 0.0f32, recip(sum) * by)
         });

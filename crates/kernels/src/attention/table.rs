@@ -2,7 +2,7 @@
 
 use super::bias::BiasStrides;
 use super::config::{Choice, Schedule, TileAssignment};
-use super::problem::{AddendType, Corner, ElementType, Problem};
+use super::problem::{AddendType, Corner, ElementType, KeyLens, Problem};
 use super::rows::Strides;
 use warpline_family::family::TestCase;
 
@@ -115,6 +115,8 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
     add(causal(Problem::new(1, 1, [150, 500], 64)), narrow);
     cases.extend(windows());
     cases.extend(score_rules());
+    cases.extend(sequences());
+    cases.extend(splits());
     cases
 }
 
@@ -253,4 +255,177 @@ fn score_rules() -> Vec<TestCase<Problem, Choice>> {
         },
     };
     cases.chain([cooperative]).collect()
+}
+
+/// Returns cases of packed sequences, lengths of keys, and pages.
+fn sequences() -> Vec<TestCase<Problem, Choice>> {
+    let base = Problem {
+        kv_heads: Some(2),
+        lse: true,
+        ..Problem::new(5, 4, [500, 700], 64)
+    };
+    let packed = Problem {
+        packed_queries: true,
+        packed_keys: true,
+        ..base.clone()
+    };
+    let lengths = Problem {
+        key_lens: Some(KeyLens::Lengths),
+        queries: 90,
+        keys: 300,
+        ..base.clone()
+    };
+    let paged = |page: u32, max_pages: u32, pages: u32| Problem {
+        page: Some(page),
+        max_pages: Some(max_pages),
+        keys: page * pages,
+        ..lengths.clone()
+    };
+    let causal = |problem: Problem| Problem {
+        causal: true,
+        ..problem
+    };
+    let problems = [
+        packed.clone(),
+        causal(packed.clone()),
+        Problem {
+            corner: Corner::TopLeft,
+            window_left: Some(50),
+            dim: 40,
+            dim_v: Some(24),
+            ..causal(packed.clone())
+        },
+        Problem {
+            batch: 1,
+            ..packed.clone()
+        },
+        Problem {
+            batch: 40,
+            sink: Some(AddendType::F32),
+            ..causal(packed.clone())
+        },
+        Problem {
+            keys: 0,
+            ..packed.clone()
+        },
+        Problem {
+            packed_keys: false,
+            keys: 130,
+            ..causal(packed.clone())
+        },
+        Problem {
+            packed_queries: false,
+            queries: 150,
+            window_left: Some(70),
+            window_right: Some(20),
+            ..packed.clone()
+        },
+        lengths.clone(),
+        Problem {
+            bias: Some(AddendType::F32),
+            softcap: Some(3.0),
+            ..causal(lengths.clone())
+        },
+        paged(64, 5, 12),
+        causal(paged(16, 20, 70)),
+        Problem {
+            key_lens: Some(KeyLens::Ends),
+            packed_queries: true,
+            queries: 400,
+            ..causal(paged(24, 9, 30))
+        },
+        paged(256, 2, 7),
+        paged(16, 3, 0),
+    ];
+    let cases = problems.into_iter().flat_map(|problem| {
+        [Schedule::PingPong, Schedule::Cooperative].map(|schedule| TestCase {
+            problem: problem.clone(),
+            choice: Choice {
+                schedule: Some(schedule),
+                ctas: Some(7),
+                ..Choice::default()
+            },
+        })
+    });
+    cases.collect()
+}
+
+/// Returns cases of decoding: parts of the keys, and tiles of several heads.
+fn splits() -> Vec<TestCase<Problem, Choice>> {
+    let base = Problem {
+        kv_heads: Some(2),
+        lse: true,
+        ..Problem::new(2, 8, [3, 700], 64)
+    };
+    let paged = Problem {
+        key_lens: Some(KeyLens::Lengths),
+        page: Some(16),
+        max_pages: Some(40),
+        keys: 16 * 90,
+        ..base.clone()
+    };
+    let mut cases = Vec::new();
+    for splits in [1, 2, 3, 20] {
+        for tile_heads in [1, 4] {
+            for problem in [base.clone(), paged.clone()] {
+                let problem = Problem {
+                    causal: true,
+                    ..problem
+                };
+                let choice = Choice {
+                    splits: Some(splits),
+                    tile_heads: Some(tile_heads),
+                    ctas: Some(9),
+                    ..Choice::default()
+                };
+                cases.push(TestCase { problem, choice });
+            }
+        }
+    }
+    let windowed = Problem {
+        window_left: Some(200),
+        sink: Some(AddendType::Bf16),
+        dtype: ElementType::F16,
+        dim: 72,
+        dim_v: Some(80),
+        ..paged.clone()
+    };
+    let sevens = Problem {
+        heads: 14,
+        sink: Some(AddendType::F32),
+        lse: false,
+        queries: 20,
+        ..base.clone()
+    };
+    let packed = Problem {
+        packed_queries: true,
+        queries: 9,
+        batch: 4,
+        causal: true,
+        ..paged.clone()
+    };
+    for problem in [windowed, sevens, packed] {
+        for splits in [None, Some(1), Some(2), Some(5)] {
+            let choice = Choice {
+                splits,
+                ..Choice::default()
+            };
+            cases.push(TestCase {
+                problem: problem.clone(),
+                choice,
+            });
+        }
+    }
+    for tiles in [TileAssignment::One, TileAssignment::Static] {
+        let choice = Choice {
+            splits: Some(3),
+            tiles: Some(tiles),
+            ..Choice::default()
+        };
+        cases.push(TestCase {
+            problem: base.clone(),
+            choice,
+        });
+    }
+    cases
 }

@@ -5,26 +5,48 @@
 //! times, are short.
 
 use super::config::{Config, TileAssignment};
-use super::problem::{MAX_LEN, Problem};
+use super::problem::{Class, MAX_LEN, Problem};
+use super::sequence::{RECORD, Sequence, Sequences};
 use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_ir::builder::*;
 
 /// The bytes of K and V that stay in the L2.
 const SECTION_BYTES: u64 = 32 << 20;
 
+/// The maximum number of parts of the keys.
+pub(super) const MAX_SPLITS: u32 = 256;
+
 /// The maximum number of tiles of a launch.
 pub(super) const MAX_TILES: u32 = (1 << 31) - 1;
 
-/// A tile of queries of one head.
+/// A tile of queries of one head, or of all heads that share a head of K and V.
 #[derive(Clone, Copy)]
 pub(super) struct QueryTile {
-    /// The first query.
+    /// The first query of the batch or sequence.
     pub(super) query: Reg<u32>,
-    /// The head of Q and O.
+    /// The (first) head of Q and O.
     pub(super) head: Reg<u32>,
     /// The head of K and V.
     pub(super) kv_head: Reg<u32>,
     pub(super) batch: Reg<u32>,
+    /// The sequence, if extents differ.
+    pub(super) sequence: Option<Sequence>,
+    /// The part of the keys.
+    pub(super) split: Option<Split>,
+}
+
+/// A part of the keys.
+#[derive(Clone, Copy)]
+pub(super) struct Split {
+    pub(super) index: Reg<u32>,
+    pub(super) of: Splits,
+}
+
+/// The parts of the keys of each tile.
+#[derive(Clone, Copy)]
+pub(super) struct Splits {
+    pub(super) count: Reg<u32>,
+    pub(super) divisor: FastDivisor,
 }
 
 /// The parameters of the order, and the work queue.
@@ -44,13 +66,21 @@ pub(super) struct TileScheduler {
     /// All tiles.
     count: Reg<u32>,
     assignment: TileAssignment,
-    queue: Option<WorkQueue>,
+    queue: Option<Queue>,
+    splits: Option<Splits>,
+}
+
+/// The work queue; of records if extents differ.
+#[derive(Clone, Copy)]
+enum Queue {
+    Items(WorkQueue),
+    Records(WorkQueue<RECORD>, Sequences),
 }
 
 impl TileScheduler {
-    /// Declares the parameters.
-    pub(super) fn declare(k: Builder, c: &Config) -> Self {
-        let rows = c.tile_rows();
+    /// Declares the parameters. `keys` is the maximum number of keys of a batch.
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config, keys: Reg<u32>) -> Self {
+        let rows = c.tile_queries();
         let counts = |name| k.param::<u32>(name).at_least(1).at_most(1 << 20);
         let tiles = k.param::<u32>("q_tiles").at_least(1);
         let count = k.param::<u32>("tiles").at_least(1);
@@ -66,22 +96,36 @@ impl TileScheduler {
             batch_kv_heads: counts("batch_kv_heads"),
             count: count.at_most(MAX_TILES),
             assignment: c.tiles,
-            queue: (c.tiles == TileAssignment::Queue).then(|| k.work_queue("queue", 2)),
+            queue: match (class.sequences, c.tiles) {
+                (Some(sequences), _) => Some(Queue::Records(
+                    k.work_queue_with_record("queue", 2),
+                    Sequences::declare(k, sequences, keys),
+                )),
+                (None, TileAssignment::Queue) => Some(Queue::Items(k.work_queue("queue", 2))),
+                (None, _) => None,
+            },
+            splits: c.is_split().then(|| Splits {
+                count: k.param::<u32>("splits").at_least(1).at_most(MAX_SPLITS),
+                divisor: k.divisor("splits_divisor"),
+            }),
         }
     }
 
     /// Binds the parameters.
     pub(super) fn bind(step: LaunchStep, p: &Problem, c: &Config) -> LaunchStep {
-        let group = p.heads / p.kv_heads();
-        let all = p.batch * p.kv_heads();
+        let group = p.heads / p.kv_heads() / c.tile_heads;
+        // The sequences of packed queries follow each other along the tiles of a head.
+        let batches = if p.packed_queries { 1 } else { p.batch };
+        let all = batches * p.kv_heads();
         let row_bytes = 2 * u64::from(p.dim) * p.dtype.dtype().bytes() as u64;
-        let bytes = (u64::from(p.keys) * row_bytes).max(1);
+        let [_, keys] = p.typical_extents();
+        let bytes = (u64::from(keys) * row_bytes).max(1);
         let fitting = (SECTION_BYTES / bytes).clamp(1, 1 << 20) as u32;
         let section = (1 << fitting.ilog2()).min(all);
-        let tiles = p.queries.div_ceil(c.tile_rows());
+        let tiles = c.head_tiles(p);
         let step = step
             .scalar("q_tiles", tiles)
-            .scalar("tiles", all * group * tiles)
+            .scalar("tiles", all * group * tiles * c.splits)
             .scalar("all_kv_heads", all)
             .scalar("section_kv_heads", section)
             .divisor("section_tiles", section * group * tiles)
@@ -89,6 +133,12 @@ impl TileScheduler {
             .divisor("kv_heads", p.kv_heads())
             .scalar("group_size", group)
             .scalar("batch_kv_heads", p.kv_heads());
+        let step = match c.is_split() {
+            true => step
+                .scalar("splits", c.splits)
+                .divisor("splits_divisor", c.splits),
+            false => step,
+        };
         match c.tiles {
             TileAssignment::Queue => step.pointer("queue", Buffer::Workspace),
             _ => step,
@@ -98,7 +148,16 @@ impl TileScheduler {
     /// Runs `body` for each tile of this CTA in the thread that loads.
     pub(super) fn each_as_producer(self, body: impl FnOnce(QueryTile)) {
         match self.queue {
-            Some(queue) => queue.fetch_each(self.count, |i| body(self.tile(i))),
+            Some(Queue::Items(queue)) => queue.fetch_each(self.count, |i| body(self.tile(i))),
+            Some(Queue::Records(queue, sequences)) => {
+                let record = |i| {
+                    let item = self.item(i);
+                    sequences.record(item.tile, item.batch, self.rows)
+                };
+                queue.fetch_each_record(self.count, record, |i, record| {
+                    body(self.tile_of_sequence(i, sequences.read(record)))
+                });
+            }
             None => self.each(body),
         }
     }
@@ -106,7 +165,12 @@ impl TileScheduler {
     /// Runs `body` for each tile of this CTA in another role.
     pub(super) fn each(self, body: impl FnOnce(QueryTile)) {
         match (self.queue, self.assignment) {
-            (Some(queue), _) => queue.each(self.count, |i| body(self.tile(i))),
+            (Some(Queue::Items(queue)), _) => queue.each(self.count, |i| body(self.tile(i))),
+            (Some(Queue::Records(queue, sequences)), _) => {
+                queue.each_record(self.count, |i, record| {
+                    body(self.tile_of_sequence(i, sequences.read(record)))
+                });
+            }
             (None, TileAssignment::One) => body(self.tile(cta_id())),
             (None, _) => {
                 let own = range(cta_id(), self.count).step_by(grid_ctas());
@@ -117,6 +181,40 @@ impl TileScheduler {
 
     /// Returns tile `i` of the order.
     fn tile(self, i: Reg<u32>) -> QueryTile {
+        let item = self.item(i);
+        QueryTile {
+            query: item.tile * self.rows,
+            head: item.head,
+            kv_head: item.kv_head,
+            batch: item.batch,
+            sequence: None,
+            split: item.split,
+        }
+    }
+
+    /// Returns tile `i` of the order, whose first query and sequence are known.
+    fn tile_of_sequence(self, i: Reg<u32>, (query, sequence): (Reg<u32>, Sequence)) -> QueryTile {
+        let item = self.item(i);
+        QueryTile {
+            query,
+            head: item.head,
+            kv_head: item.kv_head,
+            batch: sequence.batch,
+            sequence: Some(sequence),
+            split: item.split,
+        }
+    }
+
+    /// Returns item `i` of the order.
+    fn item(self, i: Reg<u32>) -> Item {
+        let (i, split) = match self.splits {
+            None => (i, None),
+            Some(of) => {
+                let tile = of.divisor.divide(i);
+                let index = i - tile * of.count;
+                (tile, Some(Split { index, of }))
+            }
+        };
         let section = self.section_tiles.divide(i);
         let first = section * self.section_kv_heads;
         let rest = i - section * (self.section_kv_heads * self.group_size * self.tiles);
@@ -128,11 +226,21 @@ impl TileScheduler {
         let kv = first + pair;
         let batch = self.kv_heads.divide(kv);
         let kv_head = kv - batch * self.batch_kv_heads;
-        QueryTile {
-            query: (self.tiles - 1 - turn.min(self.tiles - 1)) * self.rows,
+        Item {
+            tile: self.tiles - 1 - turn.min(self.tiles - 1),
             head: kv_head * self.group_size + (head - pair * self.group_size),
             kv_head,
             batch,
+            split,
         }
     }
+}
+
+/// An item of the order: a tile of a head, counted from the first query.
+struct Item {
+    tile: Reg<u32>,
+    head: Reg<u32>,
+    kv_head: Reg<u32>,
+    batch: Reg<u32>,
+    split: Option<Split>,
 }

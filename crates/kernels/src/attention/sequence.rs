@@ -1,0 +1,497 @@
+//! Sequences: batches whose extents differ, in packed tensors, or in a cache of keys and values.
+//!
+//! | tensors | queries | keys |
+//! |---|---|---|
+//! | `cu_seqlens_q`, `cu_seqlens_k` (packed) | rows `cu[b]..cu[b + 1]` | rows `cu[b]..cu[b + 1]` |
+//! | `key_lens`, or `cu_seqlens_k` with pages | | the first ones of the batch |
+//! | `block_table` (pages) | | page `table[b, j / page]`, row `j % page` |
+//!
+//! The thread that loads computes a *record* of each tile: the sequence, and where its rows are. The record
+//! goes to all roles with the tile (`work`).
+
+use super::problem::{Class, Corner, KeyLens, MAX_LEN, Problem};
+use warpline_family::error::FamilyError;
+use warpline_family::numbers::Random;
+use warpline_family::plan::{Buffer, LaunchStep};
+use warpline_family::tensor::{HostTensor, TensorSpec};
+use warpline_ir::DType;
+use warpline_ir::builder::*;
+
+/// The part of sequences that is compiled in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct SequenceClass {
+    pub(super) packed_queries: bool,
+    pub(super) keys: KeyLayout,
+    pub(super) key_lens: Option<KeyLens>,
+    pub(super) corner: Corner,
+}
+
+/// How the keys of a batch lie in K and V.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum KeyLayout {
+    Batched,
+    Packed,
+    Paged,
+}
+
+/// A sequence, or the part of it that a tile needs.
+#[derive(Clone, Copy)]
+pub(super) struct Sequence<T = Reg<u32>> {
+    pub(super) batch: T,
+    /// The row of query 0 in Q and O.
+    pub(super) query_start: T,
+    pub(super) queries: T,
+    /// The row of key 0 in packed keys.
+    pub(super) key_start: T,
+    pub(super) keys: T,
+}
+
+/// The words of a record: the first query of the tile, and its [`Sequence`].
+pub(super) const RECORD: usize = 6;
+
+/// The names of the tensors.
+const QUERY_ENDS: &str = "cu_seqlens_q";
+const KEY_ENDS: &str = "cu_seqlens_k";
+const LENGTHS: &str = "key_lens";
+const TABLE: &str = "block_table";
+
+/// The parameters of sequences.
+#[derive(Clone, Copy)]
+pub(super) struct Sequences {
+    class: SequenceClass,
+    query_ends: Option<Global<u32>>,
+    key_ends: Option<Global<u32>>,
+    lengths: Option<Global<u32>>,
+    /// The number of sequences, and the steps of a binary search among them.
+    count: Reg<u32>,
+    search_steps: Option<Reg<u32>>,
+    /// The maximum number of queries and of keys of a batch.
+    queries: Reg<u32>,
+    keys: Reg<u32>,
+}
+
+/// The pages of each batch.
+#[derive(Clone, Copy)]
+pub(super) struct PageTable {
+    entries: Global<u32>,
+    /// Pages of a batch at most.
+    columns: Reg<u32>,
+    /// Keys of a page.
+    page: Reg<u32>,
+    divisor: FastDivisor,
+}
+
+impl Problem {
+    /// Returns whether rows of a tensor are those of all sequences.
+    pub(super) fn is_packed(&self, rows: &super::rows::Rows) -> bool {
+        match rows.name {
+            "q" | "o" => self.packed_queries,
+            _ => self.packed_keys,
+        }
+    }
+
+    pub(super) fn sequence_class(&self) -> Option<SequenceClass> {
+        let class = SequenceClass {
+            packed_queries: self.packed_queries,
+            keys: match self.page {
+                Some(_) => KeyLayout::Paged,
+                None if self.packed_keys => KeyLayout::Packed,
+                None => KeyLayout::Batched,
+            },
+            key_lens: match self.packed_keys {
+                true => Some(KeyLens::Ends),
+                false => self.key_lens,
+            },
+            corner: self.corner,
+        };
+        (class.packed_queries || class.key_lens.is_some()).then_some(class)
+    }
+
+    pub(super) fn check_sequences(&self) -> Result<(), FamilyError> {
+        let reject = |text: &str| Err(FamilyError::Problem(text.into()));
+        if self.packed_keys && self.key_lens.is_some() {
+            return reject("--key-lens does not go with --packed-keys, whose ends are in cu_seqlens_k");
+        }
+        match (self.page, self.max_pages, self.key_lens) {
+            (None, None, None | Some(KeyLens::Lengths)) => {}
+            (None, None, Some(KeyLens::Ends)) => {
+                return reject("--key-lens ends needs --page\nhelp: use --key-lens lengths or --packed-keys");
+            }
+            (Some(_), Some(_), Some(_)) if !self.packed_keys => {}
+            _ => {
+                return reject(
+                    "a cache with pages needs --page, --max-pages and --key-lens, and no --packed-keys",
+                );
+            }
+        }
+        if let Some(page) = self.page {
+            if page == 0 || !page.is_multiple_of(8) {
+                return Err(FamilyError::Problem(format!(
+                    "--page is {page}; it must be a multiple of 8"
+                )));
+            }
+            if !self.keys.is_multiple_of(page) {
+                return Err(FamilyError::Problem(format!(
+                    "--keys is {}, the rows of the whole cache; it must be a multiple of --page {page}",
+                    self.keys
+                )));
+            }
+        }
+        let is_single = !(self.packed_queries || self.packed_keys || self.page.is_some());
+        if self.bias.is_some() && !is_single {
+            return reject("--bias does not go with packed sequences or pages");
+        }
+        let rows = u64::from(self.queries) + u64::from(self.keys);
+        if self.sequence_class().is_some() && self.batch == 0 && rows > 0 {
+            return reject("--batch is 0, but there are queries or keys");
+        }
+        Ok(())
+    }
+
+    /// Returns the tensors of sequences.
+    pub(super) fn sequence_specs(&self) -> Vec<TensorSpec> {
+        let Some(class) = self.sequence_class() else {
+            return Vec::new();
+        };
+        let i32s = |name, shape: &[u32]| TensorSpec::new(name, DType::I32, shape);
+        let mut specs = Vec::new();
+        if class.packed_queries {
+            specs.push(i32s(QUERY_ENDS, &[self.batch + 1]));
+        }
+        match class.key_lens {
+            None => {}
+            Some(KeyLens::Ends) => specs.push(i32s(KEY_ENDS, &[self.batch + 1])),
+            Some(KeyLens::Lengths) => specs.push(i32s(LENGTHS, &[self.batch])),
+        }
+        if let Some(columns) = self.max_pages {
+            specs.push(i32s(TABLE, &[self.batch, columns]));
+        }
+        specs
+    }
+
+    /// Draws a tensor of sequences; `None` for another tensor.
+    pub(super) fn draw_sequences(&self, spec: &TensorSpec, random: &mut Random) -> Option<HostTensor> {
+        let batch = self.batch;
+        let mut ends = |total: u32| {
+            let cuts = (1..batch).map(|_| random.extent(0..=u64::from(total)) as u32);
+            let mut cuts: Vec<_> = [0, total].into_iter().chain(cuts).collect();
+            cuts.sort_unstable();
+            cuts.truncate(batch as usize + 1);
+            cuts
+        };
+        let capacity = self.typical_extents()[1];
+        let values: Vec<f64> = match spec.name {
+            QUERY_ENDS => ends(self.queries).into_iter().map(f64::from).collect(),
+            KEY_ENDS if self.page.is_none() => ends(self.keys).into_iter().map(f64::from).collect(),
+            // In a cache with pages each batch has any number of keys up to the capacity.
+            KEY_ENDS => {
+                let mut end = 0.0;
+                let mut next = || {
+                    end += random.extent(0..=u64::from(capacity)) as f64;
+                    end
+                };
+                [0.0].into_iter().chain((0..batch).map(|_| next())).collect()
+            }
+            LENGTHS => (0..batch).map(|_| random.extent(0..=u64::from(capacity)) as f64).collect(),
+            TABLE => {
+                let pages = u64::from(self.keys / self.page?);
+                let entry = |_| match pages {
+                    0 => -1.0,
+                    pages => random.extent(0..=pages - 1) as f64,
+                };
+                (0..spec.elements()).map(entry).collect()
+            }
+            _ => return None,
+        };
+        Some(HostTensor::round(spec.clone(), values))
+    }
+}
+
+/// The extents and rows of all sequences, from their tensors.
+pub(super) struct SequenceTables {
+    sequences: Vec<Sequence<usize>>,
+    table: Vec<usize>,
+    columns: usize,
+    page: Option<usize>,
+}
+
+impl SequenceTables {
+    /// Reads the tensors of `p.inputs()`.
+    pub(super) fn read(p: &Problem, inputs: &[HostTensor]) -> Self {
+        let specs = p.inputs();
+        let named = |name: &str| -> Option<Vec<usize>> {
+            let input = specs.iter().position(|spec| spec.name == name)?;
+            Some(inputs[input].values().map(|x| x.max(0.0) as usize).collect())
+        };
+        let [query_ends, key_ends] = [named(QUERY_ENDS), named(KEY_ENDS)];
+        let lengths = named(LENGTHS);
+        let range = |ends: &Option<Vec<usize>>, b: usize| {
+            let ends = ends.as_ref()?;
+            Some((ends[b], ends[b + 1].saturating_sub(ends[b])))
+        };
+        let sequence = |b: usize| {
+            let (query_start, queries) = range(&query_ends, b).unwrap_or((0, p.queries as usize));
+            let (key_start, keys) = range(&key_ends, b).unwrap_or((0, p.keys as usize));
+            Sequence {
+                batch: b,
+                query_start,
+                queries,
+                key_start: if p.page.is_some() { 0 } else { key_start },
+                keys: lengths.as_ref().map_or(keys, |lengths| lengths[b]),
+            }
+        };
+        Self {
+            sequences: (0..p.batch as usize).map(sequence).collect(),
+            table: named(TABLE).unwrap_or_default(),
+            columns: p.max_pages.unwrap_or(0) as usize,
+            page: p.page.map(|page| page as usize),
+        }
+    }
+
+    /// Returns the sequence and the query of a row of Q; `None` if no sequence has the row.
+    pub(super) fn query(&self, p: &Problem, row: usize, batch: usize) -> Option<(&Sequence<usize>, u32)> {
+        let sequence = match p.packed_queries {
+            false => self.sequences.get(batch),
+            true => {
+                let has_row = |s: &&Sequence<usize>| (s.query_start..s.query_start + s.queries).contains(&row);
+                self.sequences.iter().find(has_row)
+            }
+        }?;
+        Some((sequence, (row - sequence.query_start) as u32))
+    }
+
+    /// Returns the row and the batch, or page, of a key in K and V.
+    pub(super) fn key(&self, p: &Problem, sequence: &Sequence<usize>, key: usize) -> [usize; 2] {
+        match self.page {
+            Some(page) => [
+                key % page,
+                self.table[sequence.batch * self.columns + key / page],
+            ],
+            None if p.packed_keys => [sequence.key_start + key, 0],
+            None => [key, sequence.batch],
+        }
+    }
+}
+
+impl Sequences {
+    /// Declares the parameters. `keys` is the maximum number of keys of a batch.
+    pub(super) fn declare(k: Builder, class: SequenceClass, keys: Reg<u32>) -> Self {
+        let count = k.param::<u32>("sequences").at_least(1).at_most(1 << 20);
+        let steps = |name| k.param::<u32>(name).at_most(32);
+        let ends = |name| k.pointer::<u32>(name).elements(extent(count) + 1u64);
+        Self {
+            class,
+            count,
+            search_steps: class.packed_queries.then(|| steps("search_steps")),
+            query_ends: class.packed_queries.then(|| ends(QUERY_ENDS)),
+            key_ends: (class.key_lens == Some(KeyLens::Ends)).then(|| ends(KEY_ENDS)),
+            lengths: (class.key_lens == Some(KeyLens::Lengths))
+                .then(|| k.pointer::<u32>(LENGTHS).elements(count)),
+            queries: k.param::<u32>("sequence_queries").at_most(MAX_LEN),
+            keys,
+        }
+    }
+
+    /// Binds the parameters.
+    pub(super) fn bind(mut step: LaunchStep, p: &Problem, inputs: &[TensorSpec]) -> Result<LaunchStep, FamilyError> {
+        for spec in p.sequence_specs() {
+            step = step.pointer(spec.name, Buffer::named(inputs, spec.name)?);
+        }
+        if p.packed_queries {
+            // The search halves an interval of `batch` sequences until one is left.
+            step = step.scalar("search_steps", p.batch.next_power_of_two().ilog2());
+        }
+        Ok(step
+            .scalar("sequences", p.batch)
+            .scalar("sequence_queries", p.queries))
+    }
+
+    /// Returns the tiles of a head: in packed queries, tiles of sequence `b` start at `cu[b] / rows + b`,
+    /// so that some sequences have one more than they need.
+    pub(super) fn tiles(p: &Problem, rows: u32) -> u32 {
+        match p.packed_queries {
+            true => p.queries / rows + p.batch,
+            false => p.queries.div_ceil(rows),
+        }
+    }
+
+    /// Returns the first query and the sequence of tile `tile` of a head. A tile behind the queries of its
+    /// sequence has no keys.
+    pub(super) fn record(&self, tile: Reg<u32>, batch: Reg<u32>, rows: u32) -> [Reg<u32>; RECORD] {
+        let range = |ends: Global<u32>, b: Reg<u32>| {
+            let [start, end] = [ends.load(b), ends.load(b + 1)];
+            [start, end.max(start) - start]
+        };
+        let (batch, query, [query_start, queries]) = match self.query_ends.zip(self.search_steps) {
+            None => (batch, tile * rows, [0u32.reg(), self.queries]),
+            Some((ends, search_steps)) => {
+                let first_tile = |b: Reg<u32>| ends.load(b) / rows + b;
+                let first = (0u32.reg(), self.count);
+                let (batch, _) = steps(search_steps).fold(first, |_, (low, high)| {
+                    let middle = (low + high) / 2;
+                    let is_before = first_tile(middle).le(tile);
+                    (select(is_before, middle, low), select(is_before, high, middle))
+                });
+                let [start, queries] = range(ends, batch);
+                let query = (tile - first_tile(batch)) * rows;
+                (batch, query, [start, queries.min(self.queries)])
+            }
+        };
+        let [key_start, keys] = match (self.key_ends, self.lengths) {
+            (Some(ends), _) => range(ends, batch),
+            (None, Some(lengths)) => {
+                // A negative length is none.
+                let keys = lengths.load(batch);
+                [0u32.reg(), select(keys.gt(i32::MAX as u32), 0u32, keys)]
+            }
+            (None, None) => [0u32.reg(), self.keys],
+        };
+        let keys = select(query.lt(queries), keys.min(self.keys), 0u32);
+        [query, batch, query_start, queries, key_start, keys]
+    }
+
+    /// Returns the first query and the sequence of a record.
+    pub(super) fn read(&self, record: [Reg<u32>; RECORD]) -> (Reg<u32>, Sequence) {
+        let [query, batch, query_start, queries, key_start, keys] = record;
+        let sequence = Sequence {
+            batch,
+            query_start,
+            queries,
+            key_start: match self.class.keys {
+                KeyLayout::Packed => key_start,
+                KeyLayout::Batched | KeyLayout::Paged => 0u32.reg(),
+            },
+            keys,
+        };
+        (query, sequence)
+    }
+}
+
+impl PageTable {
+    pub(super) fn declare(k: Builder) -> Self {
+        let columns = k.param::<u32>("max_pages").at_least(1).at_most(MAX_LEN);
+        let len = k.param::<u64>("block_table_len");
+        Self {
+            entries: k.pointer::<u32>(TABLE).elements(len),
+            columns,
+            page: k.param::<u32>("page").at_least(1).at_most(MAX_LEN),
+            divisor: k.divisor("page_divisor"),
+        }
+    }
+
+    pub(super) fn bind(step: LaunchStep, p: &Problem) -> LaunchStep {
+        let (Some(page), Some(columns)) = (p.page, p.max_pages) else {
+            return step;
+        };
+        step.scalar("max_pages", columns)
+            .scalar("block_table_len", u64::from(p.batch) * u64::from(columns))
+            .scalar("page", page)
+            .divisor("page_divisor", page)
+    }
+
+    /// Returns the page of a key, the key's row in it, and the keys of the sequence in the page.
+    pub(super) fn find(&self, sequence: &Sequence, key: Reg<u32>) -> [Reg<u32>; 3] {
+        let column = self.divisor.divide(key);
+        let first = column * self.page;
+        let entry = column.min(self.columns - 1).cast::<u64>() + sequence.batch.mul_wide(self.columns);
+        let keys = (sequence.keys.max(first) - first).min(self.page);
+        [self.entries.load(entry), key - first, keys]
+    }
+}
+
+/// Rows that copies read and write as spans: a span has any start and any number of rows, and TMA bounds
+/// each span as if it were a tensor of its own.
+///
+/// The tensor map has the extent 2³⁰ along the rows. Row `i` of a span of `n` rows is row `2³⁰ − n + i` of
+/// the map, so that the rows behind the span are out of bounds. Two more dimensions move the address: one by
+/// units of some bytes, the other by `2³⁴ − row pitch`, whose index is always 2³⁰: addresses wrap around
+/// 2⁶⁴, and `−2³⁰ · row pitch` is left.
+#[derive(Clone, Copy)]
+pub(super) struct Spans {
+    map: TensorMap,
+    /// Units of a row, a head, and a batch or page.
+    units: [Reg<u32>; 3],
+}
+
+/// The extent of a span along its rows.
+pub(super) const SPAN_ROWS: u32 = 1 << 30;
+/// 2⁶⁴ divided by [`SPAN_ROWS`]: the bytes of a step that wraps around.
+const WRAP_BYTES: u64 = 1 << 34;
+/// The units of the largest address.
+const MAX_UNITS: u64 = (1 << 31) - 1;
+
+/// A span of rows.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// The first row, the head, and the batch or page.
+    pub(super) start: [Reg<u32>; 3],
+    /// The number of rows.
+    pub(super) rows: Reg<u32>,
+}
+
+impl Spans {
+    pub(super) fn declare(k: Builder, name: &str, map: TensorMap) -> Self {
+        let unit = |what| k.param::<u32>(&format!("{name}_{what}_units"));
+        Self {
+            map,
+            units: ["row", "head", "outer"].map(unit),
+        }
+    }
+
+    /// Binds the parameters of [`declare`](Self::declare), and the map `name`.
+    pub(super) fn bind(
+        step: LaunchStep,
+        rows: &super::rows::Rows,
+        at: warpline_family::plan::Address,
+        empty: warpline_family::plan::Address,
+        dtype: DType,
+    ) -> Result<LaunchStep, FamilyError> {
+        let size = dtype.bytes() as u64;
+        let is_empty = rows.extents.contains(&0);
+        let [_, heads, outer] = rows.extents;
+        // The stride of a single head or batch does not matter.
+        let stride = |extent: u64, stride: u64| if extent > 1 { stride * size } else { 0 };
+        let strides = [
+            rows.strides.row * size,
+            stride(heads, rows.strides.head),
+            stride(outer, rows.strides.batch),
+        ];
+        let strides = if is_empty { [super::problem::PITCH_BYTES, 0, 0] } else { strides };
+        let unit = strides.into_iter().fold(0, gcd);
+        let bytes = rows.elements() * size + strides[0] * rows.extents[0];
+        if bytes / unit > MAX_UNITS || strides[0] >= WRAP_BYTES {
+            return Err(FamilyError::Problem(format!(
+                "{} has too many bytes between its first and its last element for strides that are multiples of {unit} \
+                 bytes\nhelp: make it contiguous",
+                rows.name
+            )));
+        }
+        let tensor = warpline_family::plan::TensorArg::strided(
+            if is_empty { empty } else { at },
+            vec![rows.dim.into(), SPAN_ROWS.into(), 1 << 31, 1 << 31],
+            vec![strides[0], unit, WRAP_BYTES - strides[0]],
+        );
+        let names = ["row", "head", "outer"].map(|what| format!("{}_{what}_units", rows.name));
+        let units = names.iter().zip(strides);
+        let step = step.tensor(rows.name, tensor);
+        Ok(units.fold(step, |step, (name, stride)| step.scalar(name, (stride / unit) as u32)))
+    }
+
+    /// Returns the map.
+    pub(super) fn map(&self) -> TensorMap {
+        self.map
+    }
+
+    /// Returns the coordinates of column `col` and row `row` of a span.
+    pub(super) fn at(&self, span: &Span, col: u32, row: Reg<u32>) -> (u32, Reg<u32>, Reg<u32>, u32) {
+        let [start, head, outer] = span.start;
+        let [row_units, head_units, outer_units] = self.units;
+        let units = (start + span.rows) * row_units + head * head_units + outer * outer_units;
+        (col, SPAN_ROWS - span.rows + row, units, SPAN_ROWS)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
