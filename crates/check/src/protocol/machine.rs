@@ -152,6 +152,7 @@ impl World<'_, '_> {
             .st
             .words
             .range((cta, lo.saturating_sub(7))..(cta, hi))
+            .filter(|((_, byte), (_, ty))| byte + ty.bytes() as u32 > lo)
             .map(|w| *w.0)
             .collect();
         for w in gone {

@@ -185,6 +185,7 @@ impl TextRenderer {
         }
         let lines: Vec<String> = trace.iter().map(event_text).collect();
         let width = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
+        let width = width.min(MAX_EVENT);
         let number = trace.len().to_string().len();
         let mut text = self.note(pad, "trace", "the events that lead here, oldest first");
         for (i, (line, event)) in lines.iter().zip(trace).enumerate() {
@@ -200,10 +201,20 @@ impl TextRenderer {
     }
 }
 
+/// The maximum length of an event's text: a term of the launch can be very long.
+const MAX_EVENT: usize = 240;
+
 fn event_text(event: &TraceEvent) -> String {
-    match event.who.is_empty() {
+    let text = match event.who.is_empty() {
         true => event.what.clone(),
         false => format!("{} {}", event.who, event.what),
+    };
+    match text.char_indices().nth(MAX_EVENT) {
+        None => text,
+        Some(_) => {
+            let first: String = text.chars().take(MAX_EVENT - 1).collect();
+            first + "…"
+        }
     }
 }
 

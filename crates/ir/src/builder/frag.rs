@@ -448,7 +448,10 @@ impl Frag {
             let own: Vec<_> = own.filter(|&i| row_in_lane(i, self.n) == row).collect();
             let Some(&first) = own.first() else { continue };
             let pair = |&i: &usize| (coord_of(i).col, [self.values[i], self.values[i + 1]]);
-            f(coord_of(first).row, &own.iter().map(pair).collect::<Vec<_>>());
+            f(
+                coord_of(first).row,
+                &own.iter().map(pair).collect::<Vec<_>>(),
+            );
         }
     }
 

@@ -108,17 +108,15 @@ impl<const RECORD: usize> WorkQueue<RECORD> {
         };
         let broadcast = |item: Reg<u32>| {
             // The item that ends the loop has the record of the last valid one.
-            let record = record(if RECORD == 0 { item } else { item.min(count - 1) });
-            let mut words = vec![item];
-            words.extend(record);
-            let slot = self.ring.acquire();
-            if RECORD == 0 {
-                slot.store(0u32, 0u32, item);
+            let record = record(if RECORD == 0 {
+                item
             } else {
-                words.resize(words.len().next_multiple_of(4), item);
-                for (i, part) in (0..).zip(words.as_chunks::<4>().0) {
-                    slot.store_vec(0u32, 4 * i, *part);
-                }
+                item.min(count - 1)
+            });
+            let slot = self.ring.acquire();
+            slot.store(0u32, 0u32, item);
+            for (i, word) in (1u32..).zip(record) {
+                slot.store(0u32, i, word);
             }
             slot.commit();
             (item, record)
@@ -158,15 +156,10 @@ impl<const RECORD: usize> WorkQueue<RECORD> {
         let _caller = caller_scope();
         each_until(count.reg(), body, || {
             let slot = self.ring.wait();
-            let words: Vec<_> = match RECORD {
-                0 => vec![slot.load(0u32, 0u32)],
-                _ => {
-                    let vectors = 0..slot_vectors(RECORD);
-                    vectors.flat_map(|i| slot.load_vec::<4>(0u32, 4 * i)).collect()
-                }
-            };
+            let item = slot.load(0u32, 0u32);
+            let record = std::array::from_fn(|i| slot.load(0u32, 1 + i as u32));
             slot.release();
-            (words[0], std::array::from_fn(|i| words[1 + i]))
+            (item, record)
         });
     }
 

@@ -3,9 +3,9 @@
 //! With `l` the logarithm of a part's sum of exponentials and `L` that of all parts, the row is
 //! `Σ 2^(l − L) · part`. The order of the sum is fixed, so that every run has the same bits.
 
+use super::bias::Values;
 use super::config::Config;
 use super::problem::{AddendType, ElementType, MAX_HEADS, Problem};
-use super::bias::Values;
 use super::work::MAX_SPLITS;
 use half::{bf16, f16};
 use std::f32::consts::{LN_2, LOG2_E};
@@ -55,7 +55,12 @@ struct SumClass {
 const COLS: u32 = 64;
 
 /// Returns the launch that adds the parts.
-pub(super) fn launch(p: &Problem, c: &Config, parts: &Parts, target: &Target) -> Result<LaunchStep, FamilyError> {
+pub(super) fn launch(
+    p: &Problem,
+    c: &Config,
+    parts: &Parts,
+    target: &Target,
+) -> Result<LaunchStep, FamilyError> {
     let class = SumClass {
         dtype: p.dtype,
         warps: c.splits.next_power_of_two().min(8),
@@ -64,7 +69,9 @@ pub(super) fn launch(p: &Problem, c: &Config, parts: &Parts, target: &Target) ->
         lse: p.lse,
         packed: p.packed_queries,
     };
-    let kernel = Program::cached(format!("attention combine {class:?}"), target, |target| build(&class, target))?;
+    let kernel = Program::cached(format!("attention combine {class:?}"), target, |target| {
+        build(&class, target)
+    })?;
     let [_, _, _, o] = p.rows();
     let rows = u32::try_from(o.rows()).ok().filter(|&rows| rows < 1 << 31);
     let Some(rows) = rows else {
@@ -107,12 +114,18 @@ fn build(class: &SumClass, target: &Target) -> Result<Kernel, BuildErrors> {
 
 /// Declares the kernel.
 fn declare<T: Half>(k: Builder, class: &SumClass) {
-    let count = k.param::<u32>("parts_count").at_least(1).at_most(MAX_SPLITS);
+    let count = k
+        .param::<u32>("parts_count")
+        .at_least(1)
+        .at_most(MAX_SPLITS);
     let rows = k.param::<u64>("rows");
     let dim = k.param::<u32>("dim_v").at_least(8).at_most(class.cols);
     let queries = k.param::<u32>("queries").at_least(1);
     let queries_divisor = k.divisor("queries_divisor");
-    let heads = k.param::<u32>("heads").at_least(1).at_most(MAX_HEADS as u32);
+    let heads = k
+        .param::<u32>("heads")
+        .at_least(1)
+        .at_most(MAX_HEADS as u32);
     let heads_divisor = k.divisor("heads_divisor");
     let strides = ["o_row", "o_head", "o_batch"].map(|name| k.param::<u64>(name));
     let (parts, logs) = (k.pointer::<f32>("parts"), k.pointer::<f32>("logs"));
@@ -120,7 +133,10 @@ fn declare<T: Half>(k: Builder, class: &SumClass) {
     let sink = class.sink.map(|ty| Values::declare(k, "sink", ty));
     let lse = class.lse.then(|| k.pointer::<f32>("lse"));
     let warps = class.warps;
-    let sums = k.tile::<f32>("sums", warps, class.cols).unswizzled().declare();
+    let sums = k
+        .tile::<f32>("sums", warps, class.cols)
+        .unswizzled()
+        .declare();
     let all_warps = k.named_barrier("sums");
     k.role("all").warps(warps).body(|| {
         wait_prerequisites();
@@ -129,44 +145,49 @@ fn declare<T: Half>(k: Builder, class: &SumClass) {
         let query = row - outer * queries;
         let batch = heads_divisor.divide(outer);
         let head = outer - batch * heads;
-        let log = |part: Reg<u32>| logs.load(part.cast::<u64>() * rows + row.cast::<u64>()) * LOG2_E;
+        let log =
+            |part: Reg<u32>| logs.load(part.cast::<u64>() * rows + row.cast::<u64>()) * LOG2_E;
         // Every warp computes the maximum and the sum over all parts.
         let own = || range(lane_id(), count).step_by(32u32);
         let max = own().fold(f32::NEG_INFINITY.reg(), |part, max| max.max(log(part)));
-        let max = warp_max(max);
+        let max = reduce_lanes(max, |x, y| x.max(y));
         let sink = sink.map(|sink| sink.load(head) * LOG2_E);
         let max = sink.map_or(max, |sink| max.max(sink));
         let subtrahend = select(max.eq(f32::NEG_INFINITY), 0.0f32, max);
         let sum = own().fold(0.0f32.reg(), |part, sum| sum + exp2(log(part) - subtrahend));
-        let sum = warp_sum(sum);
+        let sum = reduce_lanes(sum, |x, y| x + y);
         let sum = sink.map_or(sum, |sink| sum + exp2(sink - subtrahend));
         let total = subtrahend + log2(sum);
         // Each lane adds two columns of every 64.
         let groups = class.cols / COLS;
         let col = |i: u32| lane_id() * 2 + i * COLS;
         let zeros = vec![0.0f32.reg(); 2 * groups as usize];
-        let row_sum = range(warp_in_role(), count).step_by(warps).fold(zeros, |part, sums| {
-            let weight = exp2(log(part) - subtrahend);
-            let from = parts.offset((part.cast::<u64>() * rows + row.cast::<u64>()) * dim.cast::<u64>());
-            let mut next = Vec::new();
-            for (i, sum) in (0..).zip(sums.chunks(2)) {
-                let col = col(i).min(dim - 2);
-                let values = from.load_vec::<2>(col);
-                next.extend((0..2).map(|j| values[j].fma(weight, sum[j])));
-            }
-            next
-        });
+        let row_sum = range(warp_in_role(), count)
+            .step_by(warps)
+            .fold(zeros, |part, sums| {
+                let weight = exp2(log(part) - subtrahend);
+                let from = parts
+                    .offset((part.cast::<u64>() * rows + row.cast::<u64>()) * dim.cast::<u64>());
+                let mut next = Vec::new();
+                for (i, sum) in (0..).zip(sums.chunks(2)) {
+                    let col = col(i).min(dim - 2);
+                    let values = from.load_vec::<2>(col);
+                    next.extend((0..2).map(|j| values[j].fma(weight, sum[j])));
+                }
+                next
+            });
         let to = sums.whole();
         for (i, pair) in (0..).zip(row_sum.chunks(2)) {
             to.store_vec(warp_in_role(), col(i), [pair[0], pair[1]]);
         }
-        all_warps.sync();
+        all_warps.sync(role_threads());
         let [o_row, o_head, o_batch] = strides;
         let batch_start = match class.packed {
             true => 0u64.reg(),
             false => batch.cast::<u64>() * o_batch,
         };
-        let to_row = o.offset(query.cast::<u64>() * o_row + head.cast::<u64>() * o_head + batch_start);
+        let to_row =
+            o.offset(query.cast::<u64>() * o_row + head.cast::<u64>() * o_head + batch_start);
         // The threads of the CTA share the columns.
         let scale = select(sum.eq(0.0f32), 0.0f32, recip(sum));
         let pairs = range(thread_in_role(), dim / 2).step_by(32 * warps);
@@ -183,4 +204,11 @@ fn declare<T: Half>(k: Builder, class: &SumClass) {
             elect(|| lse.store(row.cast::<u64>(), total * LN_2));
         }
     });
+}
+
+/// Reduces the values of the lanes of a warp.
+fn reduce_lanes(x: Reg<f32>, f: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>) -> Reg<f32> {
+    [16u32, 8, 4, 2, 1]
+        .into_iter()
+        .fold(x, |x, mask| f(x, shuffle_xor(x, mask)))
 }

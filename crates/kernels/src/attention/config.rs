@@ -273,7 +273,9 @@ impl Config {
                 self.tile_heads
             ));
         }
-        if self.tile_heads > ROWS || self.tile_heads > 1 && (self.consumers != 1 || p.bias.is_some()) {
+        if self.tile_heads > ROWS
+            || self.tile_heads > 1 && (self.consumers != 1 || p.bias.is_some())
+        {
             return reject(format!(
                 "--tile-heads {} needs at most {ROWS} heads, --consumers 1 and a problem without --bias",
                 self.tile_heads
@@ -289,7 +291,10 @@ impl Config {
     /// enough keys.
     fn select_splits(&self, p: &Problem, ctas: u32) -> u32 {
         let [_, keys] = p.typical_extents();
-        let items = Self { splits: 1, ..*self }.query_tiles(p).unwrap_or(MAX_TILES).max(1);
+        let items = Self { splits: 1, ..*self }
+            .query_tiles(p)
+            .unwrap_or(MAX_TILES)
+            .max(1);
         let blocks = keys.div_ceil(self.tile_keys);
         let most = (blocks / MIN_SPLIT_BLOCKS).clamp(1, MAX_SPLITS);
         if items >= ctas || p.bias.is_some() {

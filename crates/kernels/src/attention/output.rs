@@ -25,8 +25,6 @@ pub(super) struct Output<T> {
     /// The extents of the logarithms and of parts of O.
     extents: Option<Extents>,
     is_packed: bool,
-    /// Heads of Q whose queries are the rows of a tile.
-    tile_heads: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -68,17 +66,27 @@ fn needs_extents(class: &Class, c: &Config) -> bool {
 impl<T: Half16> Output<T> {
     /// Declares the parameters. `queries` is the number of queries of a head, of all sequences if they are
     /// packed.
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config, queries: Option<Reg<u32>>) -> Self {
+    pub(super) fn declare(
+        k: Builder,
+        class: &Class,
+        c: &Config,
+        queries: Option<Reg<u32>>,
+    ) -> Self {
         let is_packed = class.sequences.is_some_and(|class| class.packed_queries);
-        let extents = queries.filter(|_| needs_extents(class, c)).map(|queries| Extents {
-            queries,
-            heads: k.param::<u32>("heads").at_least(1).at_most(MAX_HEADS as u32),
-            rows: k.param::<u64>("lse_len"),
-            dim: match c.stores_rows() {
-                true => k.param::<u32>("dim_v").at_least(8).at_most(class.cols_v),
-                false => class.cols_v.reg(),
-            },
-        });
+        let extents = queries
+            .filter(|_| needs_extents(class, c))
+            .map(|queries| Extents {
+                queries,
+                heads: k
+                    .param::<u32>("heads")
+                    .at_least(1)
+                    .at_most(MAX_HEADS as u32),
+                rows: k.param::<u64>("lse_len"),
+                dim: match c.stores_rows() {
+                    true => k.param::<u32>("dim_v").at_least(8).at_most(class.cols_v),
+                    false => class.cols_v.reg(),
+                },
+            });
         let rows = extents.map(|extents| extents.rows);
         let lse = |rows| match c.is_split() {
             true => k.pointer::<f32>("lse"),
@@ -102,7 +110,6 @@ impl<T: Half16> Output<T> {
             lse: rows.filter(|_| class.lse || c.is_split()).map(lse),
             extents,
             is_packed,
-            tile_heads: c.tile_heads,
         }
     }
 
@@ -197,7 +204,8 @@ impl<T: Half16> Output<T> {
                             true => 0u64.reg(),
                             false => tile.batch.cast::<u64>() * batches,
                         };
-                        let start = position.cast::<u64>() * rows + row.head.cast::<u64>() * heads + batch;
+                        let start =
+                            position.cast::<u64>() * rows + row.head.cast::<u64>() * heads + batch;
                         let to = first.offset(start);
                         Box::new(move |col, [a, b]| to.store_as(col, [Reg::<T::Pair>::round(a, b)]))
                     }

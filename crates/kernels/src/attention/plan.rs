@@ -71,7 +71,10 @@ fn q_tensor(p: &Problem, c: &Config, q: &Rows) -> TensorArg {
     let mut tensor = q.tensor(Buffer::Input(0).into(), ZEROS, p.dtype.dtype());
     if c.tile_heads > 1 {
         tensor.extents.swap(1, 2);
-        tensor.strides.iter_mut().for_each(|strides| strides.swap(0, 1));
+        tensor
+            .strides
+            .iter_mut()
+            .for_each(|strides| strides.swap(0, 1));
     }
     tensor
 }

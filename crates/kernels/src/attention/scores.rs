@@ -1,8 +1,8 @@
 //! The scores of a block, from the product of Q and K to the softmax: softcap, bias and mask. And the sink.
 
 use super::bias::{Bias, BiasPart, Values};
-use super::context::{Consumer, Half16};
 use super::config::Config;
+use super::context::{Consumer, Half16};
 use super::plan::ZEROS;
 use super::problem::{Class, Problem};
 use warpline_family::error::FamilyError;

@@ -9,7 +9,7 @@
 //! The thread that loads computes a *record* of each tile: the sequence, and where its rows are. The record
 //! goes to all roles with the tile (`work`).
 
-use super::problem::{Class, Corner, KeyLens, MAX_LEN, Problem};
+use super::problem::{Corner, KeyLens, MAX_LEN, Problem};
 use warpline_family::error::FamilyError;
 use warpline_family::numbers::Random;
 use warpline_family::plan::{Buffer, LaunchStep};
@@ -110,12 +110,16 @@ impl Problem {
     pub(super) fn check_sequences(&self) -> Result<(), FamilyError> {
         let reject = |text: &str| Err(FamilyError::Problem(text.into()));
         if self.packed_keys && self.key_lens.is_some() {
-            return reject("--key-lens does not go with --packed-keys, whose ends are in cu_seqlens_k");
+            return reject(
+                "--key-lens does not go with --packed-keys, whose ends are in cu_seqlens_k",
+            );
         }
         match (self.page, self.max_pages, self.key_lens) {
             (None, None, None | Some(KeyLens::Lengths)) => {}
             (None, None, Some(KeyLens::Ends)) => {
-                return reject("--key-lens ends needs --page\nhelp: use --key-lens lengths or --packed-keys");
+                return reject(
+                    "--key-lens ends needs --page\nhelp: use --key-lens lengths or --packed-keys",
+                );
             }
             (Some(_), Some(_), Some(_)) if !self.packed_keys => {}
             _ => {
@@ -170,7 +174,11 @@ impl Problem {
     }
 
     /// Draws a tensor of sequences; `None` for another tensor.
-    pub(super) fn draw_sequences(&self, spec: &TensorSpec, random: &mut Random) -> Option<HostTensor> {
+    pub(super) fn draw_sequences(
+        &self,
+        spec: &TensorSpec,
+        random: &mut Random,
+    ) -> Option<HostTensor> {
         let batch = self.batch;
         let mut ends = |total: u32| {
             let cuts = (1..batch).map(|_| random.extent(0..=u64::from(total)) as u32);
@@ -190,9 +198,14 @@ impl Problem {
                     end += random.extent(0..=u64::from(capacity)) as f64;
                     end
                 };
-                [0.0].into_iter().chain((0..batch).map(|_| next())).collect()
+                [0.0]
+                    .into_iter()
+                    .chain((0..batch).map(|_| next()))
+                    .collect()
             }
-            LENGTHS => (0..batch).map(|_| random.extent(0..=u64::from(capacity)) as f64).collect(),
+            LENGTHS => (0..batch)
+                .map(|_| random.extent(0..=u64::from(capacity)) as f64)
+                .collect(),
             TABLE => {
                 let pages = u64::from(self.keys / self.page?);
                 let entry = |_| match pages {
@@ -221,7 +234,12 @@ impl SequenceTables {
         let specs = p.inputs();
         let named = |name: &str| -> Option<Vec<usize>> {
             let input = specs.iter().position(|spec| spec.name == name)?;
-            Some(inputs[input].values().map(|x| x.max(0.0) as usize).collect())
+            Some(
+                inputs[input]
+                    .values()
+                    .map(|x| x.max(0.0) as usize)
+                    .collect(),
+            )
         };
         let [query_ends, key_ends] = [named(QUERY_ENDS), named(KEY_ENDS)];
         let lengths = named(LENGTHS);
@@ -249,11 +267,18 @@ impl SequenceTables {
     }
 
     /// Returns the sequence and the query of a row of Q; `None` if no sequence has the row.
-    pub(super) fn query(&self, p: &Problem, row: usize, batch: usize) -> Option<(&Sequence<usize>, u32)> {
+    pub(super) fn query(
+        &self,
+        p: &Problem,
+        row: usize,
+        batch: usize,
+    ) -> Option<(&Sequence<usize>, u32)> {
         let sequence = match p.packed_queries {
             false => self.sequences.get(batch),
             true => {
-                let has_row = |s: &&Sequence<usize>| (s.query_start..s.query_start + s.queries).contains(&row);
+                let has_row = |s: &&Sequence<usize>| {
+                    (s.query_start..s.query_start + s.queries).contains(&row)
+                };
                 self.sequences.iter().find(has_row)
             }
         }?;
@@ -293,7 +318,11 @@ impl Sequences {
     }
 
     /// Binds the parameters.
-    pub(super) fn bind(mut step: LaunchStep, p: &Problem, inputs: &[TensorSpec]) -> Result<LaunchStep, FamilyError> {
+    pub(super) fn bind(
+        mut step: LaunchStep,
+        p: &Problem,
+        inputs: &[TensorSpec],
+    ) -> Result<LaunchStep, FamilyError> {
         for spec in p.sequence_specs() {
             step = step.pointer(spec.name, Buffer::named(inputs, spec.name)?);
         }
@@ -330,7 +359,10 @@ impl Sequences {
                 let (batch, _) = steps(search_steps).fold(first, |_, (low, high)| {
                     let middle = (low + high) / 2;
                     let is_before = first_tile(middle).le(tile);
-                    (select(is_before, middle, low), select(is_before, high, middle))
+                    (
+                        select(is_before, middle, low),
+                        select(is_before, high, middle),
+                    )
                 });
                 let [start, queries] = range(ends, batch);
                 let query = (tile - first_tile(batch)) * rows;
@@ -339,14 +371,12 @@ impl Sequences {
         };
         let [key_start, keys] = match (self.key_ends, self.lengths) {
             (Some(ends), _) => range(ends, batch),
-            (None, Some(lengths)) => {
-                // A negative length is none.
-                let keys = lengths.load(batch);
-                [0u32.reg(), select(keys.gt(i32::MAX as u32), 0u32, keys)]
-            }
+            (None, Some(lengths)) => [0u32.reg(), lengths.load(batch)],
             (None, None) => [0u32.reg(), self.keys],
         };
-        let keys = select(query.lt(queries), keys.min(self.keys), 0u32);
+        // Products and minima instead of branches, which the checker would decide one by one.
+        let has_query = (queries.max(query) - query).min(1);
+        let keys = keys.min(self.keys) * has_query;
         [query, batch, query_start, queries, key_start, keys]
     }
 
@@ -393,7 +423,8 @@ impl PageTable {
     pub(super) fn find(&self, sequence: &Sequence, key: Reg<u32>) -> [Reg<u32>; 3] {
         let column = self.divisor.divide(key);
         let first = column * self.page;
-        let entry = column.min(self.columns - 1).cast::<u64>() + sequence.batch.mul_wide(self.columns);
+        let entry =
+            column.min(self.columns - 1).cast::<u64>() + sequence.batch.mul_wide(self.columns);
         let keys = (sequence.keys.max(first) - first).min(self.page);
         [self.entries.load(entry), key - first, keys]
     }
@@ -456,7 +487,11 @@ impl Spans {
             stride(heads, rows.strides.head),
             stride(outer, rows.strides.batch),
         ];
-        let strides = if is_empty { [super::problem::PITCH_BYTES, 0, 0] } else { strides };
+        let strides = if is_empty {
+            [super::problem::PITCH_BYTES, 0, 0]
+        } else {
+            strides
+        };
         let unit = strides.into_iter().fold(0, gcd);
         let bytes = rows.elements() * size + strides[0] * rows.extents[0];
         if bytes / unit > MAX_UNITS || strides[0] >= WRAP_BYTES {
@@ -474,7 +509,9 @@ impl Spans {
         let names = ["row", "head", "outer"].map(|what| format!("{}_{what}_units", rows.name));
         let units = names.iter().zip(strides);
         let step = step.tensor(rows.name, tensor);
-        Ok(units.fold(step, |step, (name, stride)| step.scalar(name, (stride / unit) as u32)))
+        Ok(units.fold(step, |step, (name, stride)| {
+            step.scalar(name, (stride / unit) as u32)
+        }))
     }
 
     /// Returns the map.
@@ -483,7 +520,12 @@ impl Spans {
     }
 
     /// Returns the coordinates of column `col` and row `row` of a span.
-    pub(super) fn at(&self, span: &Span, col: u32, row: Reg<u32>) -> (u32, Reg<u32>, Reg<u32>, u32) {
+    pub(super) fn at(
+        &self,
+        span: &Span,
+        col: u32,
+        row: Reg<u32>,
+    ) -> (u32, Reg<u32>, Reg<u32>, u32) {
         let [start, head, outer] = span.start;
         let [row_units, head_units, outer_units] = self.units;
         let units = (start + span.rows) * row_units + head * head_units + outer * outer_units;
@@ -494,4 +536,3 @@ impl Spans {
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
-
