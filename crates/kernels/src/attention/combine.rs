@@ -7,36 +7,14 @@ use super::bias::Values;
 use super::config::Config;
 use super::problem::{AddendType, ElementType, MAX_HEADS, Problem};
 use super::work::MAX_SPLITS;
+use super::workspace::Workspace;
 use half::{bf16, f16};
 use std::f32::consts::{LN_2, LOG2_E};
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, LaunchStep, ZEROED_BYTES};
+use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_family::program::Program;
 use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
-
-/// Parts in the workspace.
-pub(super) struct Parts {
-    /// The rows of O in f32: parts, batches, heads, queries.
-    pub(super) rows: Address,
-    /// The natural logarithm of the sum of exponentials of each row.
-    pub(super) logs: Address,
-    /// The end of both.
-    pub(super) end: u64,
-}
-
-impl Parts {
-    /// Returns where the parts are.
-    pub(super) fn of(p: &Problem, c: &Config) -> Self {
-        let rows = p.rows()[3].rows() * u64::from(c.splits);
-        let logs = ZEROED_BYTES + rows * u64::from(p.dim_v()) * 4;
-        Self {
-            rows: Buffer::Workspace.at(ZEROED_BYTES),
-            logs: Buffer::Workspace.at(logs),
-            end: logs + rows * 4,
-        }
-    }
-}
 
 /// The part of a sum that is compiled in.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +36,7 @@ const COLS: u32 = 64;
 pub(super) fn launch(
     p: &Problem,
     c: &Config,
-    parts: &Parts,
+    workspace: &Workspace,
     target: &Target,
 ) -> Result<LaunchStep, FamilyError> {
     let class = SumClass {
@@ -93,8 +71,8 @@ pub(super) fn launch(
         .scalar("o_row", o.strides.row)
         .scalar("o_head", o.strides.head)
         .scalar("o_batch", o.strides.batch)
-        .pointer("parts", parts.rows)
-        .pointer("logs", parts.logs)
+        .pointer("parts", workspace.parts)
+        .pointer("logs", workspace.logs)
         .pointer("o", Buffer::Output(0));
     if p.sink.is_some() {
         step = step.pointer("sink", Buffer::named(&p.inputs(), "sink")?);

@@ -15,12 +15,13 @@
 //! | `scores` | softcap, bias, mask, sink |
 //! | `bias` | the bias in memory |
 //! | `softmax` | the running maximum and sum |
+//! | `tile_table` | the kernel that finds the sequence of each tile |
 //! | `sequence` | packed sequences, lengths of keys, pages |
 //! | `work` | the order of tiles |
 //! | `output` | where O and the logarithms are stored |
 //! | `combine` | the kernel that adds parts of the keys |
 //! | `call` | the Python op |
-//! | `plan` | the launch |
+//! | `plan`, `workspace` | the launches, and what they hand to each other |
 //! | `draw_problem` | random problems |
 //! | `reference` | the float64 reference |
 //! | `suite` | the benchmark |
@@ -44,7 +45,9 @@ mod sequence;
 mod softmax;
 mod suite;
 mod table;
+mod tile_table;
 mod work;
+mod workspace;
 
 pub use bias::BiasStrides;
 pub use config::{Choice, Config, Schedule, TileAssignment};

@@ -6,14 +6,14 @@
 //! | queries of all heads that share a head of K and V | row by row, from registers |
 //! | any, for a part of the keys | in f32, row by row, to the workspace; [`combine`](super::combine) adds the parts |
 
-use super::combine::Parts;
 use super::config::Config;
 use super::context::{Half16, ROWS};
 use super::problem::{Class, MAX_HEADS, Problem};
 use super::sequence::{Span, Spans};
 use super::work::QueryTile;
+use super::workspace::{Workspace, ZEROS};
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, LaunchStep};
+use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_ir::TensorMapDecl;
 use warpline_ir::builder::*;
 
@@ -118,25 +118,24 @@ impl<T: Half16> Output<T> {
         step: LaunchStep,
         p: &Problem,
         c: &Config,
-        parts: &Parts,
-        empty: Address,
+        workspace: &Workspace,
     ) -> Result<LaunchStep, FamilyError> {
         let class = p.class();
         let [_, _, _, o] = p.rows();
         let at = Buffer::Output(0);
         let step = match (c.is_split(), c.tile_heads) {
-            (true, _) => step.pointer("parts", parts.rows),
+            (true, _) => step.pointer("parts", workspace.parts),
             (false, 2..) => {
                 let strides = [o.strides.row, o.strides.head, o.strides.batch];
                 let strides = STRIDES.iter().zip(strides);
                 let step = step.pointer("o", at);
                 strides.fold(step, |step, (name, stride)| step.scalar(name, stride))
             }
-            _ if p.packed_queries => Spans::bind(step, &o, at.into(), empty, p.dtype.dtype())?,
-            _ => step.tensor("o", o.tensor(at.into(), empty, p.dtype.dtype())),
+            _ if p.packed_queries => Spans::bind(step, &o, at.into(), ZEROS, p.dtype.dtype())?,
+            _ => step.tensor("o", o.tensor(at.into(), ZEROS, p.dtype.dtype())),
         };
         let step = match (c.is_split(), class.lse) {
-            (true, _) => step.pointer("lse", parts.logs),
+            (true, _) => step.pointer("lse", workspace.logs),
             (false, true) => step.pointer("lse", Buffer::Output(1)),
             (false, false) => step,
         };

@@ -1,27 +1,21 @@
 //! The launch.
 
-use super::combine::{self, Parts};
-use super::config::{Config, TileAssignment};
+use super::combine;
+use super::config::Config;
 use super::mask::MaskParams;
 use super::output::Output;
-use super::problem::{PITCH_BYTES, Problem};
+use super::problem::Problem;
 use super::rows::Rows;
 use super::schedule;
 use super::scores::ScoreRules;
 use super::sequence::{PageTable, Sequences, Spans};
+use super::tile_table;
 use super::work::TileScheduler;
+use super::workspace::{Workspace, ZEROS};
 use half::bf16;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Buffer, LaunchStep, Plan, TensorArg};
+use warpline_family::plan::{Buffer, LaunchStep, Plan, TensorArg};
 use warpline_ir::{Kernel, Target};
-
-/// The bytes of a work queue: two 32-bit words.
-const QUEUE_BYTES: u64 = 8;
-/// K and V without keys have a row of zeros behind the work queue: the kernel loads it and masks it.
-pub(super) const ZEROS: Address = Address {
-    buffer: Buffer::Workspace,
-    offset: PITCH_BYTES,
-};
 
 /// Returns the launch that solves the problem; nothing to compute needs none.
 pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
@@ -36,8 +30,9 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let step = TileScheduler::bind(step, p, c);
     let step = MaskParams::bind(step, p);
     let mut step = ScoreRules::bind(step, p, c, &inputs)?;
+    let workspace = Workspace::of(p, c);
     if class.sequences.is_some() {
-        step = Sequences::bind(step, p, &inputs)?;
+        step = Sequences::bind(step, p, workspace.table)?;
         step = PageTable::bind(step, p);
     }
     let [q, k, v, _] = p.rows();
@@ -52,18 +47,15 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     if class.lse || class.bias.is_some() || c.stores_rows() {
         step = step.scalar("queries", p.queries);
     }
-    let parts = Parts::of(p, c);
-    let step = Output::<bf16>::bind(step, p, c, &parts, ZEROS)?;
-    let end = match c.tiles {
-        _ if p.keys == 0 => ZEROS.offset + PITCH_BYTES,
-        TileAssignment::Queue => QUEUE_BYTES,
-        _ => 0,
-    };
-    if !c.is_split() {
-        return Plan::new(vec![step], end);
+    let step = Output::<bf16>::bind(step, p, c, &workspace)?;
+    let mut steps = vec![step];
+    if p.packed_queries {
+        steps.insert(0, tile_table::launch(p, c, &workspace, target)?);
     }
-    let combine = combine::launch(p, c, &parts, target)?;
-    Plan::new(vec![step, combine], end.max(parts.end))
+    if c.is_split() {
+        steps.push(combine::launch(p, c, &workspace, target)?);
+    }
+    Plan::new(steps, workspace.bytes)
 }
 
 /// Returns the tensor of Q; if tiles have several heads, its heads come before its rows.

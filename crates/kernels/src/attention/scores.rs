@@ -3,8 +3,8 @@
 use super::bias::{Bias, BiasPart, Values};
 use super::config::Config;
 use super::context::{Consumer, Half16};
-use super::plan::ZEROS;
 use super::problem::{Class, Problem};
+use super::workspace::ZEROS;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_family::tensor::TensorSpec;

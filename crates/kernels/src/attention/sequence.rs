@@ -6,13 +6,15 @@
 //! | `key_lens`, or `cu_seqlens_k` with pages | | the first ones of the batch |
 //! | `block_table` (pages) | | page `table[b, j / page]`, row `j % page` |
 //!
-//! The thread that loads computes a *record* of each tile: the sequence, and where its rows are. The record
-//! goes to all roles with the tile (`work`).
+//! A *record* says which sequence a tile belongs to, and where its rows are. The thread that loads sends it
+//! to all roles with the tile (`work`). The records of packed queries are in a table, which another kernel
+//! computes (`tile_table`).
 
-use super::problem::{Corner, KeyLens, MAX_LEN, Problem};
+use super::problem::{Corner, KeyLens, MAX_LEN, PITCH_BYTES, Problem};
+use super::rows::Rows;
 use warpline_family::error::FamilyError;
 use warpline_family::numbers::Random;
-use warpline_family::plan::{Buffer, LaunchStep};
+use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::DType;
 use warpline_ir::builder::*;
@@ -50,24 +52,45 @@ pub(super) struct Sequence<T = Reg<u32>> {
 pub(super) const RECORD: usize = 6;
 
 /// The names of the tensors.
-const QUERY_ENDS: &str = "cu_seqlens_q";
+pub(super) const QUERY_ENDS: &str = "cu_seqlens_q";
 const KEY_ENDS: &str = "cu_seqlens_k";
 const LENGTHS: &str = "key_lens";
 const TABLE: &str = "block_table";
+
+/// The words from one record to the next in a table.
+pub(super) const RECORD_WORDS: u32 = 8;
+
+/// The maximum number of packed sequences.
+pub(super) const MAX_SEQUENCES: u32 = 1 << 20;
 
 /// The parameters of sequences.
 #[derive(Clone, Copy)]
 pub(super) struct Sequences {
     class: SequenceClass,
-    query_ends: Option<Global<u32>>,
-    key_ends: Option<Global<u32>>,
-    lengths: Option<Global<u32>>,
-    /// The number of sequences, and the steps of a binary search among them.
-    count: Reg<u32>,
-    search_steps: Option<Reg<u32>>,
-    /// The maximum number of queries and of keys of a batch.
-    queries: Reg<u32>,
+    source: RecordSource,
+}
+
+#[derive(Clone, Copy)]
+enum RecordSource {
+    /// A record for each tile of a head.
+    Table(Global<u32>),
+    /// All batches have the same number of queries.
+    Batch { queries: Reg<u32>, keys: KeyRange },
+}
+
+/// The keys of each batch.
+#[derive(Clone, Copy)]
+pub(super) struct KeyRange {
+    source: KeySource,
+    /// The maximum number of keys of a batch.
     keys: Reg<u32>,
+}
+
+#[derive(Clone, Copy)]
+enum KeySource {
+    All,
+    Ends(Global<u32>),
+    Lengths(Global<u32>),
 }
 
 /// The pages of each batch.
@@ -83,7 +106,7 @@ pub(super) struct PageTable {
 
 impl Problem {
     /// Returns whether rows of a tensor are those of all sequences.
-    pub(super) fn is_packed(&self, rows: &super::rows::Rows) -> bool {
+    pub(super) fn is_packed(&self, rows: &Rows) -> bool {
         match rows.name {
             "q" | "o" => self.packed_queries,
             _ => self.packed_keys,
@@ -301,38 +324,31 @@ impl SequenceTables {
 impl Sequences {
     /// Declares the parameters. `keys` is the maximum number of keys of a batch.
     pub(super) fn declare(k: Builder, class: SequenceClass, keys: Reg<u32>) -> Self {
-        let count = k.param::<u32>("sequences").at_least(1).at_most(1 << 20);
-        let steps = |name| k.param::<u32>(name).at_most(32);
-        let ends = |name| k.pointer::<u32>(name).elements(extent(count) + 1u64);
-        Self {
-            class,
-            count,
-            search_steps: class.packed_queries.then(|| steps("search_steps")),
-            query_ends: class.packed_queries.then(|| ends(QUERY_ENDS)),
-            key_ends: (class.key_lens == Some(KeyLens::Ends)).then(|| ends(KEY_ENDS)),
-            lengths: (class.key_lens == Some(KeyLens::Lengths))
-                .then(|| k.pointer::<u32>(LENGTHS).elements(count)),
-            queries: k.param::<u32>("sequence_queries").at_most(MAX_LEN),
-            keys,
-        }
+        let count = k
+            .param::<u32>("sequences")
+            .at_least(1)
+            .at_most(MAX_SEQUENCES);
+        let source = match class.packed_queries {
+            true => RecordSource::Table(k.pointer("tile_table")),
+            false => RecordSource::Batch {
+                queries: k.param::<u32>("sequence_queries").at_most(MAX_LEN),
+                keys: KeyRange::declare(k, class.key_lens, count, keys),
+            },
+        };
+        Self { class, source }
     }
 
-    /// Binds the parameters.
+    /// Binds the parameters. `table` is where the kernel of `tile_table` stores the records.
     pub(super) fn bind(
-        mut step: LaunchStep,
+        step: LaunchStep,
         p: &Problem,
-        inputs: &[TensorSpec],
+        table: Address,
     ) -> Result<LaunchStep, FamilyError> {
-        for spec in p.sequence_specs() {
-            step = step.pointer(spec.name, Buffer::named(inputs, spec.name)?);
+        let step = step.scalar("sequences", p.batch);
+        match p.packed_queries {
+            true => Ok(step.pointer("tile_table", table)),
+            false => KeyRange::bind(step.scalar("sequence_queries", p.queries), p),
         }
-        if p.packed_queries {
-            // The search halves an interval of `batch` sequences until one is left.
-            step = step.scalar("search_steps", p.batch.next_power_of_two().ilog2());
-        }
-        Ok(step
-            .scalar("sequences", p.batch)
-            .scalar("sequence_queries", p.queries))
     }
 
     /// Returns the tiles of a head: in packed queries, tiles of sequence `b` start at `cu[b] / rows + b`,
@@ -347,37 +363,19 @@ impl Sequences {
     /// Returns the first query and the sequence of tile `tile` of a head. A tile behind the queries of its
     /// sequence has no keys.
     pub(super) fn record(&self, tile: Reg<u32>, batch: Reg<u32>, rows: u32) -> [Reg<u32>; RECORD] {
-        let range = |ends: Global<u32>, b: Reg<u32>| {
-            let [start, end] = [ends.load(b), ends.load(b + 1)];
-            [start, end.max(start) - start]
-        };
-        let (batch, query, [query_start, queries]) = match self.query_ends.zip(self.search_steps) {
-            None => (batch, tile * rows, [0u32.reg(), self.queries]),
-            Some((ends, search_steps)) => {
-                let first_tile = |b: Reg<u32>| ends.load(b) / rows + b;
-                let first = (0u32.reg(), self.count);
-                let (batch, _) = steps(search_steps).fold(first, |_, (low, high)| {
-                    let middle = (low + high) / 2;
-                    let is_before = first_tile(middle).le(tile);
-                    (
-                        select(is_before, middle, low),
-                        select(is_before, high, middle),
-                    )
-                });
-                let [start, queries] = range(ends, batch);
-                let query = (tile - first_tile(batch)) * rows;
-                (batch, query, [start, queries.min(self.queries)])
+        match self.source {
+            RecordSource::Table(table) => {
+                let first = tile * RECORD_WORDS;
+                let [query, batch, query_start, queries] = table.load_vec::<4>(first);
+                let [key_start, keys, ..] = table.load_vec::<4>(first + 4);
+                [query, batch, query_start, queries, key_start, keys]
             }
-        };
-        let [key_start, keys] = match (self.key_ends, self.lengths) {
-            (Some(ends), _) => range(ends, batch),
-            (None, Some(lengths)) => [0u32.reg(), lengths.load(batch)],
-            (None, None) => [0u32.reg(), self.keys],
-        };
-        // Products and minima instead of branches, which the checker would decide one by one.
-        let has_query = (queries.max(query) - query).min(1);
-        let keys = keys.min(self.keys) * has_query;
-        [query, batch, query_start, queries, key_start, keys]
+            RecordSource::Batch { queries, keys } => {
+                let [key_start, keys] = keys.of(batch);
+                let zero = 0u32.reg();
+                [tile * rows, batch, zero, queries, key_start, keys]
+            }
+        }
     }
 
     /// Returns the first query and the sequence of a record.
@@ -395,6 +393,50 @@ impl Sequences {
         };
         (query, sequence)
     }
+}
+
+impl KeyRange {
+    pub(super) fn declare(
+        k: Builder,
+        key_lens: Option<KeyLens>,
+        sequences: Reg<u32>,
+        keys: Reg<u32>,
+    ) -> Self {
+        let source = match key_lens {
+            None => KeySource::All,
+            Some(KeyLens::Ends) => {
+                KeySource::Ends(k.pointer(KEY_ENDS).elements(extent(sequences) + 1u64))
+            }
+            Some(KeyLens::Lengths) => KeySource::Lengths(k.pointer(LENGTHS).elements(sequences)),
+        };
+        Self { source, keys }
+    }
+
+    /// Binds the tensor.
+    pub(super) fn bind(step: LaunchStep, p: &Problem) -> Result<LaunchStep, FamilyError> {
+        let name = match p.sequence_class().and_then(|class| class.key_lens) {
+            None => return Ok(step),
+            Some(KeyLens::Ends) => KEY_ENDS,
+            Some(KeyLens::Lengths) => LENGTHS,
+        };
+        Ok(step.pointer(name, Buffer::named(&p.inputs(), name)?))
+    }
+
+    /// Returns the start and the number of keys of a batch, at most as many as there can be.
+    pub(super) fn of(&self, batch: Reg<u32>) -> [Reg<u32>; 2] {
+        let [start, keys] = match self.source {
+            KeySource::All => return [0u32.reg(), self.keys],
+            KeySource::Ends(ends) => range_of(ends, batch),
+            KeySource::Lengths(lengths) => [0u32.reg(), lengths.load(batch)],
+        };
+        [start, keys.min(self.keys)]
+    }
+}
+
+/// Returns the start and the length of a sequence from the ends of all; a negative length is 0.
+pub(super) fn range_of(ends: Global<u32>, b: Reg<u32>) -> [Reg<u32>; 2] {
+    let [start, end] = [ends.load(b), ends.load(b + 1)];
+    [start, end.max(start) - start]
 }
 
 impl PageTable {
@@ -472,9 +514,9 @@ impl Spans {
     /// Binds the parameters of [`declare`](Self::declare), and the map `name`.
     pub(super) fn bind(
         step: LaunchStep,
-        rows: &super::rows::Rows,
-        at: warpline_family::plan::Address,
-        empty: warpline_family::plan::Address,
+        rows: &Rows,
+        at: Address,
+        empty: Address,
         dtype: DType,
     ) -> Result<LaunchStep, FamilyError> {
         let size = dtype.bytes() as u64;
@@ -488,7 +530,7 @@ impl Spans {
             stride(outer, rows.strides.batch),
         ];
         let strides = if is_empty {
-            [super::problem::PITCH_BYTES, 0, 0]
+            [PITCH_BYTES, 0, 0]
         } else {
             strides
         };
@@ -501,7 +543,7 @@ impl Spans {
                 rows.name
             )));
         }
-        let tensor = warpline_family::plan::TensorArg::strided(
+        let tensor = TensorArg::strided(
             if is_empty { empty } else { at },
             vec![rows.dim.into(), SPAN_ROWS.into(), 1 << 31, 1 << 31],
             vec![strides[0], unit, WRAP_BYTES - strides[0]],
