@@ -95,15 +95,16 @@ impl<T: Half16> Context<T> {
 
     /// Returns the keys that the queries of a tile see, and the blocks of these keys.
     fn visible_blocks(&self, tile: &QueryTile) -> (Visibility, Blocks) {
-        let block_keys = self.config.tile_keys;
         let last = tile.query + (self.config.tile_queries() - 1);
-        let queries = [tile.query, last];
-        let visibility = self.mask.of_tile(tile.sequence.as_ref());
-        let visibility = match tile.split {
-            None => visibility,
-            Some(split) => visibility.part(queries, block_keys, split),
-        };
-        (visibility, visibility.blocks(queries, block_keys))
+        let (queries, keys) = ([tile.query, last], self.config.tile_keys);
+        let (sequence, split) = (tile.sequence.as_ref(), tile.split);
+        match tile.blocks {
+            None => self.mask.visible_blocks(sequence, queries, keys, split),
+            Some(blocks) => {
+                let visibility = self.mask.of_tile(sequence, queries, keys, split);
+                (visibility, blocks)
+            }
+        }
     }
 
     /// Declares the role that loads Q, K and V.
@@ -111,7 +112,8 @@ impl<T: Half16> Context<T> {
         let registers = self.config.registers().map(|registers| registers.load);
         copy_role(k, "load", registers).body(|| {
             elect(|| {
-                self.tiles.each_as_producer(|tile| self.load_tile(&tile));
+                let blocks = |tile: &QueryTile| self.visible_blocks(tile).1;
+                (self.tiles).each_as_producer(blocks, |tile| self.load_tile(&tile));
             });
         });
     }

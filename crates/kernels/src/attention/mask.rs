@@ -198,9 +198,35 @@ impl MaskParams {
         step
     }
 
-    /// Returns the keys that the queries of a tile see. `sequence` has the extents of its batch, if they
-    /// differ.
-    pub(super) fn of_tile(&self, sequence: Option<&Sequence>) -> Visibility {
+    /// Returns the keys that the queries of a tile see, and the blocks of these keys.
+    pub(super) fn visible_blocks(
+        &self,
+        sequence: Option<&Sequence>,
+        queries: [Reg<u32>; 2],
+        block_keys: u32,
+        split: Option<Split>,
+    ) -> (Visibility, Blocks) {
+        let visibility = self.of_tile(sequence, queries, block_keys, split);
+        (visibility, visibility.blocks(queries, block_keys))
+    }
+
+    /// Returns the keys that the queries of a tile, from the first to the last one, see. `sequence` has the
+    /// extents of its batch, if they differ.
+    pub(super) fn of_tile(
+        &self,
+        sequence: Option<&Sequence>,
+        queries: [Reg<u32>; 2],
+        block_keys: u32,
+        split: Option<Split>,
+    ) -> Visibility {
+        let visibility = self.of_sequence(sequence);
+        match split {
+            None => visibility,
+            Some(split) => visibility.part(queries, block_keys, split),
+        }
+    }
+
+    fn of_sequence(&self, sequence: Option<&Sequence>) -> Visibility {
         let mask = match self.diagonals {
             Diagonals::Fixed(mask) => mask,
             Diagonals::OfSequence {
@@ -305,6 +331,22 @@ impl Visibility {
 }
 
 impl Blocks {
+    /// Returns the numbers of a record.
+    pub(super) fn words(&self) -> [Reg<u32>; 4] {
+        let below = self.below.unwrap_or(0u32.reg());
+        [self.last, self.above, self.full, below]
+    }
+
+    /// Returns the blocks with the numbers of a record.
+    pub(super) fn of_words([last, above, full, below]: [Reg<u32>; 4]) -> Self {
+        Self {
+            last,
+            above,
+            full,
+            below: Some(below),
+        }
+    }
+
     /// Visits the blocks after the last one.
     pub(super) fn each(&self, visit: impl Fn(Reg<u32>)) {
         for (first, count, _) in self.runs() {

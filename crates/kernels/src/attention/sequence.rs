@@ -10,8 +10,10 @@
 //! to all roles with the tile (`work`). The records of packed queries are in a table, which another kernel
 //! computes (`tile_table`).
 
+use super::mask::Blocks;
 use super::problem::{Corner, KeyLens, MAX_LEN, PITCH_BYTES, Problem};
 use super::rows::Rows;
+use super::work::Split;
 use warpline_family::error::FamilyError;
 use warpline_family::numbers::Random;
 use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
@@ -48,8 +50,16 @@ pub(super) struct Sequence<T = Reg<u32>> {
     pub(super) keys: T,
 }
 
-/// The words of a record: the first query of the tile, and its [`Sequence`].
-pub(super) const RECORD: usize = 6;
+/// The words of a record.
+pub(super) const RECORD: usize = 10;
+
+/// What all roles know about a tile: its first query, its sequence, and the blocks of keys.
+#[derive(Clone, Copy)]
+pub(super) struct Record {
+    pub(super) query: Reg<u32>,
+    pub(super) sequence: Sequence,
+    pub(super) blocks: Blocks,
+}
 
 /// The names of the tensors.
 pub(super) const QUERY_ENDS: &str = "cu_seqlens_q";
@@ -58,7 +68,7 @@ const LENGTHS: &str = "key_lens";
 const TABLE: &str = "block_table";
 
 /// The words from one record to the next in a table.
-pub(super) const RECORD_WORDS: u32 = 8;
+pub(super) const RECORD_WORDS: u32 = 12;
 
 /// The maximum number of packed sequences.
 pub(super) const MAX_SEQUENCES: u32 = 1 << 20;
@@ -360,27 +370,52 @@ impl Sequences {
         }
     }
 
-    /// Returns the first query and the sequence of tile `tile` of a head. A tile behind the queries of its
-    /// sequence has no keys.
-    pub(super) fn record(&self, tile: Reg<u32>, batch: Reg<u32>, rows: u32) -> [Reg<u32>; RECORD] {
+    /// Returns the record of tile `tile` of a head. `blocks` returns its blocks of keys.
+    pub(super) fn record(
+        &self,
+        [tile, batch]: [Reg<u32>; 2],
+        split: Option<Split>,
+        rows: u32,
+        blocks: impl FnOnce(Reg<u32>, &Sequence) -> Blocks,
+    ) -> [Reg<u32>; RECORD] {
         match self.source {
             RecordSource::Table(table) => {
-                let first = tile * RECORD_WORDS;
-                let [query, batch, query_start, queries] = table.load_vec::<4>(first);
-                let [key_start, keys, ..] = table.load_vec::<4>(first + 4);
-                [query, batch, query_start, queries, key_start, keys]
+                let entry = split.map_or(tile, |split| tile * split.of.count + split.index);
+                let words = [0, 4, 8].map(|i| table.load_vec::<4>(entry * RECORD_WORDS + i));
+                std::array::from_fn(|i| words[i / 4][i % 4])
             }
             RecordSource::Batch { queries, keys } => {
+                let query = tile * rows;
                 let [key_start, keys] = keys.of(batch);
-                let zero = 0u32.reg();
-                [tile * rows, batch, zero, queries, key_start, keys]
+                let sequence = Sequence {
+                    batch,
+                    query_start: 0u32.reg(),
+                    queries,
+                    key_start,
+                    keys,
+                };
+                let blocks = blocks(query, &sequence);
+                Record {
+                    query,
+                    sequence,
+                    blocks,
+                }
+                .words()
             }
         }
     }
 
-    /// Returns the first query and the sequence of a record.
-    pub(super) fn read(&self, record: [Reg<u32>; RECORD]) -> (Reg<u32>, Sequence) {
-        let [query, batch, query_start, queries, key_start, keys] = record;
+    /// Returns the record with these words.
+    pub(super) fn read(&self, words: [Reg<u32>; RECORD]) -> Record {
+        let [
+            query,
+            batch,
+            query_start,
+            queries,
+            key_start,
+            keys,
+            blocks @ ..,
+        ] = words;
         let sequence = Sequence {
             batch,
             query_start,
@@ -391,7 +426,37 @@ impl Sequences {
             },
             keys,
         };
-        (query, sequence)
+        Record {
+            query,
+            sequence,
+            blocks: Blocks::of_words(blocks),
+        }
+    }
+}
+
+impl Record {
+    /// Returns the words.
+    pub(super) fn words(&self) -> [Reg<u32>; RECORD] {
+        let Sequence {
+            batch,
+            query_start,
+            queries,
+            key_start,
+            keys,
+        } = self.sequence;
+        let [last, above, full, below] = self.blocks.words();
+        [
+            self.query,
+            batch,
+            query_start,
+            queries,
+            key_start,
+            keys,
+            last,
+            above,
+            full,
+            below,
+        ]
     }
 }
 

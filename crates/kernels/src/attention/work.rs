@@ -5,8 +5,9 @@
 //! times, are short.
 
 use super::config::{Config, TileAssignment};
+use super::mask::Blocks;
 use super::problem::{Class, MAX_LEN, Problem};
-use super::sequence::{RECORD, Sequence, Sequences};
+use super::sequence::{RECORD, Record, Sequence, Sequences};
 use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_ir::builder::*;
 
@@ -33,6 +34,8 @@ pub(super) struct QueryTile {
     pub(super) sequence: Option<Sequence>,
     /// The part of the keys.
     pub(super) split: Option<Split>,
+    /// The blocks of keys, if they are known.
+    pub(super) blocks: Option<Blocks>,
 }
 
 /// A part of the keys.
@@ -77,6 +80,24 @@ enum Queue {
     Records(WorkQueue<RECORD>, Sequences),
 }
 
+impl Splits {
+    /// Declares the parameters.
+    pub(super) fn declare(k: Builder) -> Self {
+        Self {
+            count: k.param::<u32>("splits").at_least(1).at_most(MAX_SPLITS),
+            divisor: k.divisor("splits_divisor"),
+        }
+    }
+
+    /// Returns the tile and the part of item `i`: the parts of a tile are neighbors.
+    pub(super) fn part(splits: Option<Self>, i: Reg<u32>) -> (Reg<u32>, Option<Split>) {
+        let Some(of) = splits else { return (i, None) };
+        let tile = of.divisor.divide(i);
+        let index = i - tile * of.count;
+        (tile, Some(Split { index, of }))
+    }
+}
+
 impl TileScheduler {
     /// Declares the parameters. `keys` is the maximum number of keys of a batch.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config, keys: Reg<u32>) -> Self {
@@ -104,10 +125,7 @@ impl TileScheduler {
                 (None, TileAssignment::Queue) => Some(Queue::Items(k.work_queue("queue", 2))),
                 (None, _) => None,
             },
-            splits: c.is_split().then(|| Splits {
-                count: k.param::<u32>("splits").at_least(1).at_most(MAX_SPLITS),
-                divisor: k.divisor("splits_divisor"),
-            }),
+            splits: c.is_split().then(|| Splits::declare(k)),
         }
     }
 
@@ -145,17 +163,25 @@ impl TileScheduler {
         }
     }
 
-    /// Runs `body` for each tile of this CTA in the thread that loads.
-    pub(super) fn each_as_producer(self, body: impl FnOnce(QueryTile)) {
+    /// Runs `body` for each tile of this CTA in the thread that loads. `blocks` returns the blocks of keys
+    /// of a tile.
+    pub(super) fn each_as_producer(
+        self,
+        blocks: impl FnOnce(&QueryTile) -> Blocks,
+        body: impl FnOnce(QueryTile),
+    ) {
         match self.queue {
             Some(Queue::Items(queue)) => queue.fetch_each(self.count, |i| body(self.tile(i))),
             Some(Queue::Records(queue, sequences)) => {
                 let record = |i| {
                     let item = self.item(i);
-                    sequences.record(item.tile, item.batch, self.rows)
+                    let at = [item.tile, item.batch];
+                    sequences.record(at, item.split, self.rows, |query, sequence| {
+                        blocks(&QueryTile::new(&item, query, Some(*sequence)))
+                    })
                 };
                 queue.fetch_each_record(self.count, record, |i, record| {
-                    body(self.tile_of_sequence(i, sequences.read(record)))
+                    body(self.tile_of_record(i, sequences.read(record)))
                 });
             }
             None => self.each(body),
@@ -168,7 +194,7 @@ impl TileScheduler {
             (Some(Queue::Items(queue)), _) => queue.each(self.count, |i| body(self.tile(i))),
             (Some(Queue::Records(queue, sequences)), _) => {
                 queue.each_record(self.count, |i, record| {
-                    body(self.tile_of_sequence(i, sequences.read(record)))
+                    body(self.tile_of_record(i, sequences.read(record)))
                 });
             }
             (None, TileAssignment::One) => body(self.tile(cta_id())),
@@ -182,39 +208,20 @@ impl TileScheduler {
     /// Returns tile `i` of the order.
     fn tile(self, i: Reg<u32>) -> QueryTile {
         let item = self.item(i);
-        QueryTile {
-            query: item.tile * self.rows,
-            head: item.head,
-            kv_head: item.kv_head,
-            batch: item.batch,
-            sequence: None,
-            split: item.split,
-        }
+        QueryTile::new(&item, item.tile * self.rows, None)
     }
 
-    /// Returns tile `i` of the order, whose first query and sequence are known.
-    fn tile_of_sequence(self, i: Reg<u32>, (query, sequence): (Reg<u32>, Sequence)) -> QueryTile {
-        let item = self.item(i);
+    /// Returns tile `i` of the order, whose record is known.
+    fn tile_of_record(self, i: Reg<u32>, record: Record) -> QueryTile {
         QueryTile {
-            query,
-            head: item.head,
-            kv_head: item.kv_head,
-            batch: sequence.batch,
-            sequence: Some(sequence),
-            split: item.split,
+            blocks: Some(record.blocks),
+            ..QueryTile::new(&self.item(i), record.query, Some(record.sequence))
         }
     }
 
     /// Returns item `i` of the order.
     fn item(self, i: Reg<u32>) -> Item {
-        let (i, split) = match self.splits {
-            None => (i, None),
-            Some(of) => {
-                let tile = of.divisor.divide(i);
-                let index = i - tile * of.count;
-                (tile, Some(Split { index, of }))
-            }
-        };
+        let (i, split) = Splits::part(self.splits, i);
         let section = self.section_tiles.divide(i);
         let first = section * self.section_kv_heads;
         let rest = i - section * (self.section_kv_heads * self.group_size * self.tiles);
@@ -232,6 +239,20 @@ impl TileScheduler {
             kv_head,
             batch,
             split,
+        }
+    }
+}
+
+impl QueryTile {
+    fn new(item: &Item, query: Reg<u32>, sequence: Option<Sequence>) -> Self {
+        Self {
+            query,
+            head: item.head,
+            kv_head: item.kv_head,
+            batch: sequence.map_or(item.batch, |sequence| sequence.batch),
+            sequence,
+            split: item.split,
+            blocks: None,
         }
     }
 }

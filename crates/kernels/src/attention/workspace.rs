@@ -38,7 +38,7 @@ impl Workspace {
             false => 0,
         };
         let records = match p.packed_queries {
-            true => u64::from(c.head_tiles(p)),
+            true => u64::from(c.head_tiles(p)) * u64::from(c.splits),
             false => 0,
         };
         let parts = ZEROED_BYTES + records * 4 * u64::from(RECORD_WORDS);
