@@ -73,7 +73,7 @@ impl<T: Half16> Context<T> {
         Self {
             config: *c,
             class: *class,
-            tiles: TileScheduler::declare(k, class, c, mask.keys),
+            tiles: TileScheduler::declare(k, class, c),
             rules: ScoreRules::declare(k, class, c, queries, mask.keys),
             mask,
             q: k.tensor_map("q", map(&c.q_box(PANEL))),
@@ -112,8 +112,7 @@ impl<T: Half16> Context<T> {
         let registers = self.config.registers().map(|registers| registers.load);
         copy_role(k, "load", registers).body(|| {
             elect(|| {
-                let blocks = |tile: &QueryTile| self.visible_blocks(tile).1;
-                (self.tiles).each_as_producer(blocks, |tile| self.load_tile(&tile));
+                self.tiles.each_as_producer(|tile| self.load_tile(&tile));
             });
         });
     }

@@ -338,12 +338,12 @@ impl Blocks {
     }
 
     /// Returns the blocks with the numbers of a record.
-    pub(super) fn of_words([last, above, full, below]: [Reg<u32>; 4]) -> Self {
+    pub(super) fn of_words([last, above, full, below]: [Reg<u32>; 4], mask: MaskClass) -> Self {
         Self {
             last,
             above,
             full,
-            below: Some(below),
+            below: mask.first.then_some(below),
         }
     }
 

@@ -32,8 +32,8 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let mut step = ScoreRules::bind(step, p, c, &inputs)?;
     let workspace = Workspace::of(p, c);
     if class.sequences.is_some() {
-        step = Sequences::bind(step, p, workspace.table)?;
-        step = PageTable::bind(step, p);
+        step = Sequences::bind(step, workspace.table);
+        step = PageTable::bind(step, p, &inputs)?;
     }
     let [q, k, v, _] = p.rows();
     step = step.tensor("q", q_tensor(p, c, &q));
@@ -49,7 +49,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     }
     let step = Output::<bf16>::bind(step, p, c, &workspace)?;
     let mut steps = vec![step];
-    if p.packed_queries {
+    if class.sequences.is_some() {
         steps.insert(0, tile_table::launch(p, c, &workspace, target)?);
     }
     if c.is_split() {

@@ -6,14 +6,13 @@
 //! | `key_lens`, or `cu_seqlens_k` with pages | | the first ones of the batch |
 //! | `block_table` (pages) | | page `table[b, j / page]`, row `j % page` |
 //!
-//! A *record* says which sequence a tile belongs to, and where its rows are. The thread that loads sends it
-//! to all roles with the tile (`work`). The records of packed queries are in a table, which another kernel
-//! computes (`tile_table`).
+//! A *record* says which sequence a tile belongs to, where its rows are, and which blocks of keys it has.
+//! The records of all tiles are in a table, which another kernel computes (`tile_table`). The thread that
+//! loads sends a record to all roles with the tile (`work`).
 
-use super::mask::Blocks;
+use super::mask::{Blocks, MaskClass};
 use super::problem::{Corner, KeyLens, MAX_LEN, PITCH_BYTES, Problem};
 use super::rows::Rows;
-use super::work::Split;
 use warpline_family::error::FamilyError;
 use warpline_family::numbers::Random;
 use warpline_family::plan::{Address, Buffer, LaunchStep, TensorArg};
@@ -73,19 +72,12 @@ pub(super) const RECORD_WORDS: u32 = 12;
 /// The maximum number of packed sequences.
 pub(super) const MAX_SEQUENCES: u32 = 1 << 20;
 
-/// The parameters of sequences.
+/// The table of records: an entry for each tile, and for each part of its keys.
 #[derive(Clone, Copy)]
 pub(super) struct Sequences {
     class: SequenceClass,
-    source: RecordSource,
-}
-
-#[derive(Clone, Copy)]
-enum RecordSource {
-    /// A record for each tile of a head.
-    Table(Global<u32>),
-    /// All batches have the same number of queries.
-    Batch { queries: Reg<u32>, keys: KeyRange },
+    mask: MaskClass,
+    table: Global<u32>,
 }
 
 /// The keys of each batch.
@@ -332,33 +324,18 @@ impl SequenceTables {
 }
 
 impl Sequences {
-    /// Declares the parameters. `keys` is the maximum number of keys of a batch.
-    pub(super) fn declare(k: Builder, class: SequenceClass, keys: Reg<u32>) -> Self {
-        let count = k
-            .param::<u32>("sequences")
-            .at_least(1)
-            .at_most(MAX_SEQUENCES);
-        let source = match class.packed_queries {
-            true => RecordSource::Table(k.pointer("tile_table")),
-            false => RecordSource::Batch {
-                queries: k.param::<u32>("sequence_queries").at_most(MAX_LEN),
-                keys: KeyRange::declare(k, class.key_lens, count, keys),
-            },
-        };
-        Self { class, source }
+    /// Declares the parameters.
+    pub(super) fn declare(k: Builder, class: SequenceClass, mask: MaskClass) -> Self {
+        Self {
+            class,
+            mask,
+            table: k.pointer("tile_table"),
+        }
     }
 
     /// Binds the parameters. `table` is where the kernel of `tile_table` stores the records.
-    pub(super) fn bind(
-        step: LaunchStep,
-        p: &Problem,
-        table: Address,
-    ) -> Result<LaunchStep, FamilyError> {
-        let step = step.scalar("sequences", p.batch);
-        match p.packed_queries {
-            true => Ok(step.pointer("tile_table", table)),
-            false => KeyRange::bind(step.scalar("sequence_queries", p.queries), p),
-        }
+    pub(super) fn bind(step: LaunchStep, table: Address) -> LaunchStep {
+        step.pointer("tile_table", table).dependent()
     }
 
     /// Returns the tiles of a head: in packed queries, tiles of sequence `b` start at `cu[b] / rows + b`,
@@ -370,39 +347,10 @@ impl Sequences {
         }
     }
 
-    /// Returns the record of tile `tile` of a head. `blocks` returns its blocks of keys.
-    pub(super) fn record(
-        &self,
-        [tile, batch]: [Reg<u32>; 2],
-        split: Option<Split>,
-        rows: u32,
-        blocks: impl FnOnce(Reg<u32>, &Sequence) -> Blocks,
-    ) -> [Reg<u32>; RECORD] {
-        match self.source {
-            RecordSource::Table(table) => {
-                let entry = split.map_or(tile, |split| tile * split.of.count + split.index);
-                let words = [0, 4, 8].map(|i| table.load_vec::<4>(entry * RECORD_WORDS + i));
-                std::array::from_fn(|i| words[i / 4][i % 4])
-            }
-            RecordSource::Batch { queries, keys } => {
-                let query = tile * rows;
-                let [key_start, keys] = keys.of(batch);
-                let sequence = Sequence {
-                    batch,
-                    query_start: 0u32.reg(),
-                    queries,
-                    key_start,
-                    keys,
-                };
-                let blocks = blocks(query, &sequence);
-                Record {
-                    query,
-                    sequence,
-                    blocks,
-                }
-                .words()
-            }
-        }
+    /// Loads the words of an entry of the table.
+    pub(super) fn load(&self, entry: Reg<u32>) -> [Reg<u32>; RECORD] {
+        let words = [0, 4, 8].map(|i| self.table.load_vec::<4>(entry * RECORD_WORDS + i));
+        std::array::from_fn(|i| words[i / 4][i % 4])
     }
 
     /// Returns the record with these words.
@@ -429,7 +377,7 @@ impl Sequences {
         Record {
             query,
             sequence,
-            blocks: Blocks::of_words(blocks),
+            blocks: Blocks::of_words(blocks, self.mask),
         }
     }
 }
@@ -516,14 +464,21 @@ impl PageTable {
         }
     }
 
-    pub(super) fn bind(step: LaunchStep, p: &Problem) -> LaunchStep {
+    pub(super) fn bind(
+        step: LaunchStep,
+        p: &Problem,
+        inputs: &[TensorSpec],
+    ) -> Result<LaunchStep, FamilyError> {
         let (Some(page), Some(columns)) = (p.page, p.max_pages) else {
-            return step;
+            return Ok(step);
         };
-        step.scalar("max_pages", columns)
+        let table = Buffer::named(inputs, TABLE)?;
+        Ok(step
+            .pointer(TABLE, table)
+            .scalar("max_pages", columns)
             .scalar("block_table_len", u64::from(p.batch) * u64::from(columns))
             .scalar("page", page)
-            .divisor("page_divisor", page)
+            .divisor("page_divisor", page))
     }
 
     /// Returns the page of a key, the key's row in it, and the keys of the sequence in the page.

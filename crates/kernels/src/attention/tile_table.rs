@@ -1,4 +1,5 @@
-//! The kernel that computes the records of packed queries: a thread for each tile of a head.
+//! The kernel that computes the records of tiles: a thread for each tile of a head, and for each part of its
+//! keys.
 
 use super::config::Config;
 use super::mask::MaskParams;
@@ -15,9 +16,15 @@ use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// The maximum number of records.
-const MAX_TABLE_TILES: u32 = (1 << 29) - 1;
+const MAX_RECORDS: u32 = (1 << 28) - 1;
 /// Threads of a CTA.
 const THREADS: u32 = 128;
+
+/// Returns the number of records.
+pub(super) fn records(p: &Problem, c: &Config) -> u64 {
+    let batches = if p.packed_queries { 1 } else { p.batch };
+    u64::from(batches) * u64::from(c.head_tiles(p)) * u64::from(c.splits)
+}
 
 /// Returns the launch that computes the records.
 pub(super) fn launch(
@@ -34,15 +41,26 @@ pub(super) fn launch(
     };
     let key = format!("attention tile table {class:?}");
     let kernel = Program::cached(key, target, |target| build(&class, target))?;
-    let tiles = c.head_tiles(p) * c.splits;
-    let step = LaunchStep::new(kernel, [tiles.div_ceil(THREADS), 1, 1])
-        .scalar("tiles", tiles)
+    let count = records(p, c);
+    let Some(count) = u32::try_from(count).ok().filter(|&n| n <= MAX_RECORDS) else {
+        return Err(FamilyError::Problem(format!(
+            "the problem has {count} tiles of all batches; a launch has at most {MAX_RECORDS}"
+        )));
+    };
+    let step = LaunchStep::new(kernel, [count.div_ceil(THREADS), 1, 1])
+        .scalar("count", count)
         .scalar("sequences", p.batch)
-        .scalar("search_steps", p.batch.next_power_of_two().ilog2())
         .scalar("queries", p.queries)
         .scalar("keys", p.max_keys())
-        .pointer(QUERY_ENDS, Buffer::named(&p.inputs(), QUERY_ENDS)?)
         .pointer("table", workspace.table);
+    let step = match p.packed_queries {
+        true => step
+            .scalar("search_steps", p.batch.next_power_of_two().ilog2())
+            .pointer(QUERY_ENDS, Buffer::named(&p.inputs(), QUERY_ENDS)?),
+        false => step
+            .scalar("batch_tiles", c.head_tiles(p))
+            .divisor("batch_tiles_divisor", c.head_tiles(p)),
+    };
     let step = match class.splits {
         true => step
             .scalar("splits", c.splits)
@@ -64,61 +82,33 @@ struct TableClass {
 
 fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention_tile_table", target, |k| {
-        let tiles = k.param::<u32>("tiles").at_least(1).at_most(MAX_TABLE_TILES);
         let TableClass {
+            class,
             rows,
             keys: block_keys,
             ..
         } = *table;
+        let count = k.param::<u32>("count").at_least(1).at_most(MAX_RECORDS);
         let splits = table.splits.then(|| Splits::declare(k));
-        let mask = MaskParams::declare(k, &table.class);
-        let sequences = k
-            .param::<u32>("sequences")
-            .at_least(1)
-            .at_most(MAX_SEQUENCES);
-        let search_steps = k.param::<u32>("search_steps").at_most(32);
-        let max_queries = k.param::<u32>("queries").at_most(MAX_LEN);
-        let ends = k
-            .pointer::<u32>(QUERY_ENDS)
-            .elements(extent(sequences) + 1u64);
-        let key_lens = table.class.sequences.and_then(|class| class.key_lens);
-        let keys = KeyRange::declare(k, key_lens, sequences, mask.keys);
-        let table = k
+        let mask = MaskParams::declare(k, &class);
+        let queries = QueryTiles::declare(k, &class);
+        let key_lens = class.sequences.and_then(|class| class.key_lens);
+        let keys = KeyRange::declare(k, key_lens, queries.sequences, mask.keys);
+        let to = k
             .pointer::<u32>("table")
-            .elements(extent(tiles) * RECORD_WORDS);
+            .elements(extent(count) * RECORD_WORDS);
         k.role("all").warps(THREADS / 32).body(|| {
             let entry = cta_id() * THREADS + thread_id();
-            if_(entry.lt(tiles), || {
+            if_(entry.lt(count), || {
                 let (tile, split) = Splits::part(splits, entry);
-                // The last sequence whose first tile is not behind this one.
-                let first_tile = |b: Reg<u32>| ends.load(b) / rows + b;
-                let first = (0u32.reg(), sequences);
-                let (batch, _) = steps(search_steps).fold(first, |_, (low, high)| {
-                    let middle = (low + high) / 2;
-                    let is_before = first_tile(middle).le(tile);
-                    (
-                        select(is_before, middle, low),
-                        select(is_before, high, middle),
-                    )
-                });
-                let [query_start, queries] = range_of(ends, batch);
-                let queries = queries.min(max_queries);
-                let query = (tile - first_tile(batch)) * rows;
-                let [key_start, keys] = keys.of(batch);
-                let sequence = Sequence {
-                    batch,
-                    query_start,
-                    queries,
-                    key_start,
-                    // A tile behind the queries of its sequence has no keys.
-                    keys: select(query.lt(queries), keys, 0u32),
-                };
-                let (_, blocks) = mask.visible_blocks(
-                    Some(&sequence),
-                    [query, query + (rows - 1)],
-                    block_keys,
-                    split,
-                );
+                let (query, mut sequence) = queries.find(tile, rows);
+                let [key_start, keys] = keys.of(sequence.batch);
+                sequence.key_start = key_start;
+                // A tile behind the queries of its sequence has no keys.
+                sequence.keys = select(query.lt(sequence.queries), keys, 0u32);
+                let last = query + (rows - 1);
+                let (_, blocks) =
+                    mask.visible_blocks(Some(&sequence), [query, last], block_keys, split);
                 let record = Record {
                     query,
                     sequence,
@@ -127,9 +117,87 @@ fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
                 let mut words = record.words().to_vec();
                 words.resize(RECORD_WORDS as usize, 0u32.reg());
                 for (i, words) in (0..).zip(words.as_chunks::<4>().0) {
-                    table.store_vec(entry * RECORD_WORDS + 4 * i, *words);
+                    to.store_vec(entry * RECORD_WORDS + 4 * i, *words);
                 }
             });
         });
     })
+}
+
+/// The tiles of all sequences.
+#[derive(Clone, Copy)]
+struct QueryTiles {
+    sequences: Reg<u32>,
+    /// The maximum number of queries of a sequence.
+    queries: Reg<u32>,
+    source: TileSource,
+}
+
+#[derive(Clone, Copy)]
+enum TileSource {
+    /// The ends of packed sequences, and the steps of a binary search among them.
+    Ends(Global<u32>, Reg<u32>),
+    /// All batches have the same number of tiles.
+    Batches(Reg<u32>, FastDivisor),
+}
+
+impl QueryTiles {
+    fn declare(k: Builder, class: &Class) -> Self {
+        let sequences = k
+            .param::<u32>("sequences")
+            .at_least(1)
+            .at_most(MAX_SEQUENCES);
+        Self {
+            sequences,
+            queries: k.param::<u32>("queries").at_most(MAX_LEN),
+            source: match class.sequences.is_some_and(|class| class.packed_queries) {
+                true => TileSource::Ends(
+                    k.pointer(QUERY_ENDS).elements(extent(sequences) + 1u64),
+                    k.param::<u32>("search_steps").at_most(32),
+                ),
+                false => TileSource::Batches(
+                    k.param::<u32>("batch_tiles")
+                        .at_least(1)
+                        .at_most(MAX_RECORDS),
+                    k.divisor("batch_tiles_divisor"),
+                ),
+            },
+        }
+    }
+
+    /// Returns the first query and the sequence of a tile of `rows` queries, still without keys.
+    fn find(&self, tile: Reg<u32>, rows: u32) -> (Reg<u32>, Sequence) {
+        let (query, batch, [query_start, queries]) = match self.source {
+            TileSource::Batches(tiles, divisor) => {
+                let batch = divisor.divide(tile);
+                let query = (tile - batch * tiles) * rows;
+                (query, batch, [0u32.reg(), self.queries])
+            }
+            TileSource::Ends(ends, search_steps) => {
+                // The last sequence whose first tile is not behind this one.
+                let first_tile = |b: Reg<u32>| ends.load(b) / rows + b;
+                let all = (0u32.reg(), self.sequences);
+                let (batch, _) = steps(search_steps).fold(all, |_, (low, high)| {
+                    let middle = (low + high) / 2;
+                    let is_before = first_tile(middle).le(tile);
+                    (
+                        select(is_before, middle, low),
+                        select(is_before, high, middle),
+                    )
+                });
+                let [start, queries] = range_of(ends, batch);
+                let query = (tile - first_tile(batch)) * rows;
+                (query, batch, [start, queries.min(self.queries)])
+            }
+        };
+        let none = 0u32.reg();
+        let sequence = Sequence {
+            batch,
+            query_start,
+            queries,
+            key_start: none,
+            keys: none,
+        };
+        (query, sequence)
+    }
 }

@@ -99,8 +99,8 @@ impl Splits {
 }
 
 impl TileScheduler {
-    /// Declares the parameters. `keys` is the maximum number of keys of a batch.
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config, keys: Reg<u32>) -> Self {
+    /// Declares the parameters.
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         let rows = c.tile_queries();
         let counts = |name| k.param::<u32>(name).at_least(1).at_most(1 << 20);
         let tiles = k.param::<u32>("q_tiles").at_least(1);
@@ -120,7 +120,7 @@ impl TileScheduler {
             queue: match (class.sequences, c.tiles) {
                 (Some(sequences), _) => Some(Queue::Records(
                     k.work_queue_with_record("queue", 2),
-                    Sequences::declare(k, sequences, keys),
+                    Sequences::declare(k, sequences, class.mask),
                 )),
                 (None, TileAssignment::Queue) => Some(Queue::Items(k.work_queue("queue", 2))),
                 (None, _) => None,
@@ -163,23 +163,13 @@ impl TileScheduler {
         }
     }
 
-    /// Runs `body` for each tile of this CTA in the thread that loads. `blocks` returns the blocks of keys
-    /// of a tile.
-    pub(super) fn each_as_producer(
-        self,
-        blocks: impl FnOnce(&QueryTile) -> Blocks,
-        body: impl FnOnce(QueryTile),
-    ) {
+    /// Runs `body` for each tile of this CTA in the thread that loads.
+    pub(super) fn each_as_producer(self, body: impl FnOnce(QueryTile)) {
         match self.queue {
             Some(Queue::Items(queue)) => queue.fetch_each(self.count, |i| body(self.tile(i))),
             Some(Queue::Records(queue, sequences)) => {
-                let record = |i| {
-                    let item = self.item(i);
-                    let at = [item.tile, item.batch];
-                    sequences.record(at, item.split, self.rows, |query, sequence| {
-                        blocks(&QueryTile::new(&item, query, Some(*sequence)))
-                    })
-                };
+                wait_prerequisites();
+                let record = |i| sequences.load(self.entry(&self.item(i)));
                 queue.fetch_each_record(self.count, record, |i, record| {
                     body(self.tile_of_record(i, sequences.read(record)))
                 });
@@ -193,6 +183,7 @@ impl TileScheduler {
         match (self.queue, self.assignment) {
             (Some(Queue::Items(queue)), _) => queue.each(self.count, |i| body(self.tile(i))),
             (Some(Queue::Records(queue, sequences)), _) => {
+                wait_prerequisites();
                 queue.each_record(self.count, |i, record| {
                     body(self.tile_of_record(i, sequences.read(record)))
                 });
@@ -216,6 +207,15 @@ impl TileScheduler {
         QueryTile {
             blocks: Some(record.blocks),
             ..QueryTile::new(&self.item(i), record.query, Some(record.sequence))
+        }
+    }
+
+    /// Returns the entry of an item in the table of records.
+    fn entry(self, item: &Item) -> Reg<u32> {
+        let tile = item.batch * self.tiles + item.tile;
+        match item.split {
+            None => tile,
+            Some(split) => tile * split.of.count + split.index,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::config::{Config, TileAssignment};
 use super::problem::{PITCH_BYTES, Problem};
 use super::sequence::RECORD_WORDS;
+use super::tile_table;
 use warpline_family::plan::{Address, Buffer, ZEROED_BYTES};
 
 /// The bytes of a work queue: two 32-bit words.
@@ -37,9 +38,9 @@ impl Workspace {
             true => p.rows()[3].rows() * u64::from(c.splits),
             false => 0,
         };
-        let records = match p.packed_queries {
-            true => u64::from(c.head_tiles(p)) * u64::from(c.splits),
-            false => 0,
+        let records = match p.sequence_class() {
+            Some(_) => tile_table::records(p, c),
+            None => 0,
         };
         let parts = ZEROED_BYTES + records * 4 * u64::from(RECORD_WORDS);
         let logs = parts + rows * u64::from(p.dim_v()) * 4;
