@@ -93,6 +93,10 @@ pub trait AnyWorkload: Send + Sync {
     fn draw(&self, seed: u64) -> Vec<HostTensor> {
         HostTensor::draw_normal(self.inputs(), seed)
     }
+    /// See [`Family::check_values`].
+    fn check_values(&self, _inputs: &[HostTensor]) -> Result<(), FamilyError> {
+        Ok(())
+    }
     /// See [`Family::reference`].
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
     /// See [`Family::period`].
@@ -236,6 +240,9 @@ impl<F: Family> AnyWorkload for Workload<F> {
     }
     fn draw(&self, seed: u64) -> Vec<HostTensor> {
         F::draw(&self.problem, seed)
+    }
+    fn check_values(&self, inputs: &[HostTensor]) -> Result<(), FamilyError> {
+        F::check_values(&self.problem, inputs)
     }
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         F::reference(&self.problem, inputs)

@@ -139,6 +139,11 @@ pub trait Family: Send + Sync + 'static {
     fn draw(problem: &Self::Problem, seed: u64) -> Vec<HostTensor> {
         HostTensor::draw_normal(Self::inputs(problem), seed)
     }
+    /// Rejects input tensors with wrong values, such as an index out of range. It is called for tensors
+    /// in host memory; a kernel must end, whatever the values are. The default accepts all values.
+    fn check_values(_: &Self::Problem, _inputs: &[HostTensor]) -> Result<(), FamilyError> {
+        Ok(())
+    }
     /// Returns the number of floating-point operations. The default is 0.
     fn flops(_: &Self::Problem) -> f64 {
         0.0

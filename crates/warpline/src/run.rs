@@ -280,6 +280,7 @@ pub fn run_with_tensors(
 
     options.report_progress(RunPhase::Inputs);
     let inputs = options.inputs(work);
+    work.check_values(&inputs)?;
     let outputs = work.outputs();
     let job = Job {
         prepared: &prepared,

@@ -3,9 +3,11 @@
 use super::bias::BiasStrides;
 use super::config::Choice;
 use super::problem::{
-    AddendType, ElementType, MAX_DIM, MAX_LEN, PITCH_BYTES, Problem, SOFTCAPS, is_supported_dim,
+    AddendType, ElementType, KeyLens, MAX_DIM, MAX_LEN, PITCH_BYTES, Problem, SOFTCAPS,
+    is_supported_dim,
 };
 use super::rows::Strides;
+use super::sequence::{KEY_ENDS, LENGTHS, PAGE_ROWS, QUERY_ENDS, TABLE};
 use crate::batch_invariant::BATCH_INVARIANT;
 use warpline_family::error::FamilyError;
 use warpline_family::op::{
@@ -13,11 +15,7 @@ use warpline_family::op::{
 };
 use warpline_ir::DType;
 
-/// The dimensions of Q, K, V and O.
-const SHAPE: &str = "[B, S, H, D]";
-
-/// Returns the signature
-/// `attention(q, k, v, causal, window, scale, softcap, sink, bias, batch_invariant)`.
+/// Returns the signature.
 pub(super) fn signature() -> Signature {
     Signature {
         name: "attention",
@@ -54,7 +52,27 @@ pub(super) fn signature() -> Signature {
             ),
             OpParam::optional(
                 "bias",
-                "Added to the scores; broadcasts to [B, H, Sq, Sk]; f32, f16 or bf16. -inf masks a score.",
+                "Added to the scores; broadcasts to [B, H, Sq, Sk]; f32, f16 or bf16. -inf masks a score. Not with \
+                 cu_seqlens or block_table.",
+            ),
+            OpParam::optional(
+                "cu_seqlens_q",
+                "int32 [B + 1], ascending from 0: q is [Tq, H, D], and sequence b has its rows from cu_seqlens_q[b] to \
+                 cu_seqlens_q[b + 1].",
+            ),
+            OpParam::optional(
+                "cu_seqlens_k",
+                "int32 [B + 1]: the same for k and v, [Tk, Hk, D]. With a block table only the number of keys of each \
+                 sequence.",
+            ),
+            OpParam::optional(
+                "key_lens",
+                "int32 [B]: batch b sees its first key_lens[b] keys only, as in a cache.",
+            ),
+            OpParam::optional(
+                "block_table",
+                "int32 [B, N]: k and v are [pages, page, Hk, D]. Key j of batch b is row j % page of page \
+                 block_table[b, j // page]. Needs key_lens or cu_seqlens_k.",
             ),
             BATCH_INVARIANT,
         ],
@@ -69,7 +87,7 @@ pub(super) fn signature() -> Signature {
             variant: "attention_return_lse",
             flag: "return_lse",
             about: "Also returns the natural logarithm of the sum of exponentials of each row's scores, with bias \
-                    and sink, in f32 [B, H, Sq]; -inf without a visible key.",
+                    and sink, in f32 [B, H, Sq], or [H, Tq] with cu_seqlens_q; -inf without a visible key.",
             output: OpOutput {
                 name: "lse",
                 dims: &[OutputDim::RowsLast("q")],
@@ -84,9 +102,20 @@ pub(super) fn signature() -> Signature {
 
 /// Returns arguments of a call that has this problem, up to the corner, LSE and the strides of rows.
 pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
-    let tensor = |[len, heads, dim]: [u32; 3]| {
-        let shape = [p.batch, len, heads, dim].map(u64::from);
-        ArgValue::Tensor(TensorView::dense(p.dtype.dtype(), &shape, 0))
+    let rows = p.rows();
+    let tensor = |i: usize| {
+        let [len, heads, outer] = rows[i].extents;
+        let shape = [outer, len, heads, rows[i].dim.into()];
+        let first = usize::from(p.is_packed(&rows[i]));
+        ArgValue::Tensor(TensorView::dense(p.dtype.dtype(), &shape[first..], 0))
+    };
+    let specs = p.sequence_specs();
+    let integers = |name: &str| {
+        let spec = specs.iter().find(|spec| spec.name == name);
+        spec.map_or(ArgValue::None, |spec| {
+            let shape: Vec<_> = spec.shape.iter().map(|&n| n as u64).collect();
+            ArgValue::Tensor(TensorView::dense(spec.dtype, &shape, 0))
+        })
     };
     let number = |x: Option<f32>| x.map_or(ArgValue::None, |x| ArgValue::Number(x.into()));
     let side = |keys: Option<u32>| keys.map_or(-1, i64::from);
@@ -95,9 +124,9 @@ pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
         .sink
         .map(|ty| TensorView::dense(ty.dtype(), &[p.heads.into()], 0));
     vec![
-        tensor([p.queries, p.heads, p.dim]),
-        tensor([p.keys, p.kv_heads(), p.dim]),
-        tensor([p.keys, p.kv_heads(), p.dim_v()]),
+        tensor(0),
+        tensor(1),
+        tensor(2),
         ArgValue::Flag(p.causal),
         match window {
             [-1, -1] => ArgValue::None,
@@ -107,6 +136,10 @@ pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
         number(p.softcap),
         sink.map_or(ArgValue::None, ArgValue::Tensor),
         p.bias_view().map_or(ArgValue::None, ArgValue::Tensor),
+        integers(QUERY_ENDS),
+        integers(KEY_ENDS),
+        integers(LENGTHS),
+        integers(TABLE),
         ArgValue::Flag(false),
     ]
 }
@@ -115,21 +148,30 @@ pub(super) fn args(p: &Problem) -> Vec<ArgValue> {
 pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), FamilyError> {
     let tensors = [call.tensor("q")?, call.tensor("k")?, call.tensor("v")?];
     let [q, k, v] = tensors;
-    let [batch, queries, heads, dim] = dims(call, "q", q)?;
-    let [k_batch, keys, kv_heads, k_dim] = dims(call, "k", k)?;
-    let [v_batch, v_len, v_heads, v_dim] = dims(call, "v", v)?;
-    if (k_batch, k_dim) != (batch, dim) {
+    let layout = Layout::of(call)?;
+    let [q_outer, queries, heads, dim] = dims(call, "q", q, layout.packed_queries)?;
+    let [k_outer, keys, kv_heads, k_dim] = dims(call, "k", k, layout.packed_keys)?;
+    let [v_outer, v_len, v_heads, v_dim] = dims(call, "v", v, layout.packed_keys)?;
+    let is_single = !layout.packed_queries && !layout.packed_keys && layout.max_pages.is_none();
+    if is_single && k_outer != q_outer || k_dim != dim {
         return call.reject(format!(
-            "k must be [{batch}, Sk, Hk, {dim}] if q is {:?}, not {:?}",
+            "k must be [{q_outer}, Sk, Hk, {dim}] if q is {:?}, not {:?}",
             q.shape, k.shape
         ));
     }
-    if [v_batch, v_len, v_heads] != [k_batch, keys, kv_heads] {
+    if [v_outer, v_len, v_heads] != [k_outer, keys, kv_heads] {
         return call.reject(format!(
-            "v must be [{batch}, {keys}, {kv_heads}, D] if k is {:?}, not {:?}",
+            "v must be like k, {:?}, up to the last dimension, not {:?}",
             k.shape, v.shape
         ));
     }
+    let batch = layout.batch(
+        call,
+        [
+            (q, layout.packed_queries),
+            (k, layout.packed_keys || layout.max_pages.is_some()),
+        ],
+    )?;
     if kv_heads == 0 && heads > 0 || kv_heads > 0 && !heads.is_multiple_of(kv_heads) {
         return call.reject(format!(
             "q has {heads} heads and k {kv_heads}; the heads of q must be a multiple of those of k"
@@ -158,6 +200,9 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         sink(call, heads)?,
         bias(call, [batch, heads, queries, keys])?,
     ];
+    if addends[1].is_some() && !is_single {
+        return call.reject("bias does not go with cu_seqlens or block_table".into());
+    }
     let dtype = supported(call, q.dtype, [dim, v_dim], scale)?;
     let softcap = softcap.map(|softcap| softcap as f32);
     if let Some(softcap) = softcap.filter(|softcap| !SOFTCAPS.contains(softcap)) {
@@ -193,10 +238,31 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
         sink: addends[0],
         bias: addends[1],
         lse: call.outs.len() > 1,
+        packed_queries: layout.packed_queries,
+        packed_keys: layout.packed_keys,
+        key_lens: layout.key_lens,
+        page: match layout.max_pages {
+            Some(_) => Some(count("keys of a page", keys)?),
+            None => None,
+        },
+        max_pages: match layout.max_pages {
+            Some(pages) => Some(count("pages", pages)?),
+            None => None,
+        },
         ..Problem::new(
             count("batches", batch)?,
             count("heads", heads)?,
-            [count("queries", queries)?, count("keys", keys)?],
+            [
+                count("queries", queries)?,
+                count(
+                    "keys",
+                    if layout.max_pages.is_some() {
+                        keys * k_outer
+                    } else {
+                        keys
+                    },
+                )?,
+            ],
             count("elements", dim)?,
         )
     };
@@ -220,6 +286,14 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
             ));
         }
     }
+    if let Some(page) = problem
+        .page
+        .filter(|page| page % PAGE_ROWS != 0 || *page == 0)
+    {
+        return call.unsupported(format!(
+            "a page must have a multiple of {PAGE_ROWS} keys, not {page}"
+        ));
+    }
     if let Some(lse) = call.outs.get(1).filter(|lse| !lse.is_dense()) {
         return call.unsupported_layout(format!(
             "lse has strides {:?} over shape {:?}; it must be contiguous\nhelp: make it contiguous",
@@ -233,6 +307,9 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
     problem.k_strides = found(1);
     problem.v_strides = found(2);
     problem.o_strides = found(3);
+    if let Err(text) = problem.check_spans() {
+        return call.unsupported_layout(text);
+    }
     let choice = Choice {
         batch_invariant: call.flag("batch_invariant").then_some(true),
         ..Choice::default()
@@ -364,14 +441,119 @@ fn supported(
     }
 }
 
-/// Returns the dimensions of a tensor.
-fn dims(call: &OpArgs<'_>, name: &str, view: &TensorView) -> Result<[u64; 4], FamilyError> {
-    match view.shape[..].try_into() {
-        Ok(sides) => Ok(sides),
-        Err(_) => call.reject(format!(
-            "{name} must have 4 dimensions {SHAPE}, not {}",
+/// Returns the dimensions of a tensor: those outside of rows (batches, pages), rows, heads and elements.
+fn dims(
+    call: &OpArgs<'_>,
+    name: &str,
+    view: &TensorView,
+    is_packed: bool,
+) -> Result<[u64; 4], FamilyError> {
+    match (&view.shape[..], is_packed) {
+        (&[outer, len, heads, dim], false) => Ok([outer, len, heads, dim]),
+        (&[len, heads, dim], true) => Ok([1, len, heads, dim]),
+        (_, true) => call.reject(format!(
+            "{name} must have 3 dimensions [T, H, D] with cu_seqlens_{}, not {}",
+            if name == "q" { "q" } else { "k" },
             view.shape.len()
         )),
+        (_, false) => call.reject(format!(
+            "{name} must have 4 dimensions {}, not {}",
+            match (name, call.optional(TABLE)) {
+                ("k" | "v", Some(_)) => "[pages, page, H, D] with block_table",
+                _ => "[B, S, H, D]",
+            },
+            view.shape.len()
+        )),
+    }
+}
+
+/// How the sequences of a call lie in its tensors.
+struct Layout {
+    packed_queries: bool,
+    packed_keys: bool,
+    key_lens: Option<KeyLens>,
+    /// Columns of the block table.
+    max_pages: Option<u64>,
+    /// The number of batches that each tensor of integers implies.
+    batches: Vec<(&'static str, u64)>,
+}
+
+impl Layout {
+    fn of(call: &OpArgs<'_>) -> Result<Self, FamilyError> {
+        let mut batches = Vec::new();
+        for (name, dims) in [(QUERY_ENDS, 1), (KEY_ENDS, 1), (LENGTHS, 1), (TABLE, 2)] {
+            let Some(view) = call.optional(name) else {
+                continue;
+            };
+            if view.dtype != DType::I32 {
+                return call.reject(format!(
+                    "{name} must be int32, not {}\nhelp: convert it with .int()",
+                    view.dtype
+                ));
+            }
+            let is_ends = name == QUERY_ENDS || name == KEY_ENDS;
+            if view.shape.len() != dims || is_ends && view.shape[0] == 0 {
+                return call.reject(format!(
+                    "{name} must be {}, not the shape {:?}",
+                    match name {
+                        TABLE => "[B, N]",
+                        LENGTHS => "[B]",
+                        _ => "[B + 1]",
+                    },
+                    view.shape
+                ));
+            }
+            if !view.is_dense() {
+                return call.unsupported_layout(format!(
+                    "{name} has strides {:?}; it must be contiguous\nhelp: make it contiguous",
+                    view.strides
+                ));
+            }
+            batches.push((name, view.shape[0] - u64::from(is_ends)));
+        }
+        let has = |name| call.optional(name).is_some();
+        if has(KEY_ENDS) && has(LENGTHS) {
+            return call.reject(
+                "cu_seqlens_k and key_lens both tell the number of keys\nhelp: pass one of them"
+                    .into(),
+            );
+        }
+        if has(TABLE) && !has(KEY_ENDS) && !has(LENGTHS) {
+            return call
+                .reject("block_table needs key_lens, the number of keys of each batch".into());
+        }
+        let packed_keys = has(KEY_ENDS) && !has(TABLE);
+        Ok(Self {
+            packed_queries: has(QUERY_ENDS),
+            packed_keys,
+            key_lens: match (has(LENGTHS), has(KEY_ENDS)) {
+                (true, _) => Some(KeyLens::Lengths),
+                (false, true) if !packed_keys => Some(KeyLens::Ends),
+                _ => None,
+            },
+            max_pages: call.optional(TABLE).map(|table| table.shape[1]),
+            batches,
+        })
+    }
+
+    /// Returns the number of batches, which all tensors must agree about. The flag of a tensor tells
+    /// whether its first dimension is not that of batches.
+    fn batch(
+        &self,
+        call: &OpArgs<'_>,
+        tensors: [(&TensorView, bool); 2],
+    ) -> Result<u64, FamilyError> {
+        let own = ["q", "k"].into_iter().zip(tensors);
+        let own = own.filter(|(_, (_, is_other))| !is_other);
+        let own = own.map(|(name, (view, _))| (name, view.shape[0]));
+        let all: Vec<_> = own.chain(self.batches.iter().copied()).collect();
+        let (first, batch) = all.first().copied().unwrap_or(("q", 1));
+        match all.iter().find(|(_, other)| *other != batch) {
+            None => Ok(batch),
+            Some((name, other)) => call.reject(format!(
+                "{first} has {batch} batches, but {name} has {other}"
+            )),
+        }
     }
 }
 
@@ -381,15 +563,22 @@ fn rows(call: &OpArgs<'_>, name: &str, view: &TensorView) -> Result<Strides, Fam
     let dense = TensorView::dense(view.dtype, &view.shape, 0).strides;
     let multiple = PITCH_BYTES / view.dtype.bytes() as u64;
     let is_empty = view.elements() == 0;
+    // Packed rows have no batches.
+    let outer = view.shape.len() - 3;
     let stride = |i: usize| match view.shape[i] {
         _ if is_empty => u64::try_from(dense[i]).ok(),
         1 => u64::try_from(dense[i]).ok(),
         _ => u64::try_from(view.strides[i])
             .ok()
-            .filter(|&s| s.is_multiple_of(multiple) && (s > 0 || i == 2)),
+            .filter(|&s| s.is_multiple_of(multiple) && (s > 0 || i == outer + 1)),
     };
-    let is_dense_row = is_empty || view.shape[3] == 1 || view.strides[3] == 1;
-    match (stride(1), stride(2), stride(0)) {
+    let batch = match outer {
+        0 => Some(view.shape.iter().product()),
+        _ => stride(0),
+    };
+    let last = outer + 2;
+    let is_dense_row = is_empty || view.shape[last] == 1 || view.strides[last] == 1;
+    match (stride(outer), stride(outer + 1), batch) {
         (Some(row), Some(head), Some(batch)) if is_dense_row && view.is_16_byte_aligned() => {
             Ok(Strides { row, head, batch })
         }

@@ -126,6 +126,10 @@ impl Family for Attention {
         p.inputs().into_iter().map(draw).collect()
     }
 
+    fn check_values(p: &Problem, inputs: &[HostTensor]) -> Result<(), FamilyError> {
+        p.check_sequence_values(inputs)
+    }
+
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         reference::reference(p, inputs)
     }

@@ -49,6 +49,9 @@ pub(super) struct Sequence<T = Reg<u32>> {
     pub(super) keys: T,
 }
 
+/// Rows of a page are a multiple of these: the rows that the swizzle of shared memory repeats after.
+pub(super) const PAGE_ROWS: u32 = 8;
+
 /// The words of a record.
 pub(super) const RECORD: usize = 10;
 
@@ -62,9 +65,9 @@ pub(super) struct Record {
 
 /// The names of the tensors.
 pub(super) const QUERY_ENDS: &str = "cu_seqlens_q";
-const KEY_ENDS: &str = "cu_seqlens_k";
-const LENGTHS: &str = "key_lens";
-const TABLE: &str = "block_table";
+pub(super) const KEY_ENDS: &str = "cu_seqlens_k";
+pub(super) const LENGTHS: &str = "key_lens";
+pub(super) const TABLE: &str = "block_table";
 
 /// The words from one record to the next in a table.
 pub(super) const RECORD_WORDS: u32 = 12;
@@ -154,9 +157,9 @@ impl Problem {
             }
         }
         if let Some(page) = self.page {
-            if page == 0 || !page.is_multiple_of(8) {
+            if page == 0 || !page.is_multiple_of(PAGE_ROWS) {
                 return Err(FamilyError::Problem(format!(
-                    "--page is {page}; it must be a multiple of 8"
+                    "--page is {page}; it must be a multiple of {PAGE_ROWS}"
                 )));
             }
             if !self.keys.is_multiple_of(page) {
@@ -174,7 +177,25 @@ impl Problem {
         if self.sequence_class().is_some() && self.batch == 0 && rows > 0 {
             return reject("--batch is 0, but there are queries or keys");
         }
-        Ok(())
+        if self.sequence_class().is_some() && self.batch > MAX_SEQUENCES {
+            return Err(FamilyError::Problem(format!(
+                "--batch is {}; sequences are at most {MAX_SEQUENCES}",
+                self.batch
+            )));
+        }
+        self.check_spans().map_err(FamilyError::Problem)
+    }
+
+    /// Rejects tensors whose rows spans cannot address.
+    pub(super) fn check_spans(&self) -> Result<(), String> {
+        let Some(class) = self.sequence_class() else {
+            return Ok(());
+        };
+        let [_, k, v, o] = self.rows();
+        let keys = class.key_lens.map_or(vec![], |_| vec![k, v]);
+        let o = class.packed_queries.then_some(o);
+        let mut all = keys.iter().chain(&o);
+        all.try_for_each(|rows| units(rows, self.dtype.dtype()).map(|_| ()))
     }
 
     /// Returns the tensors of sequences.
@@ -242,6 +263,67 @@ impl Problem {
             _ => return None,
         };
         Some(HostTensor::round(spec.clone(), values))
+    }
+}
+
+impl Problem {
+    /// Rejects tensors of sequences whose values are out of range.
+    pub(super) fn check_sequence_values(&self, inputs: &[HostTensor]) -> Result<(), FamilyError> {
+        let reject = |text: String| Err(FamilyError::Problem(format!("attention: {text}")));
+        let capacity = i64::from(self.max_keys());
+        let specs = self.inputs();
+        let values = |name: &str| -> Vec<i64> {
+            let found = specs.iter().position(|spec| spec.name == name);
+            found.map_or(vec![], |i| inputs[i].values().map(|x| x as i64).collect())
+        };
+        let mut lengths = values(LENGTHS);
+        for (name, rows) in [(QUERY_ENDS, self.queries), (KEY_ENDS, self.keys)] {
+            let ends = values(name);
+            if let Some(i) = (1..ends.len()).find(|&i| ends[i] < ends[i - 1]) {
+                return reject(format!(
+                    "{name} must ascend, but element {i} is {} after {}",
+                    ends[i],
+                    ends[i - 1]
+                ));
+            }
+            let counts_only = name == KEY_ENDS && self.page.is_some();
+            if counts_only {
+                lengths = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                continue;
+            }
+            let last = ends.last().copied().unwrap_or(0);
+            if ends.first().is_some_and(|&first| first < 0) || last > i64::from(rows) {
+                return reject(format!(
+                    "{name} goes from {} to {last}, but the tensor has {rows} rows",
+                    ends[0]
+                ));
+            }
+        }
+        for (b, &len) in lengths.iter().enumerate() {
+            if !(0..=capacity).contains(&len) {
+                return reject(format!(
+                    "batch {b} has {len} keys; there can be 0 to {capacity}"
+                ));
+            }
+        }
+        let (Some(page), Some(columns)) = (self.page, self.max_pages) else {
+            return Ok(());
+        };
+        let (table, pages) = (values(TABLE), i64::from(self.keys / page));
+        for (b, (row, &len)) in table
+            .chunks(columns.max(1) as usize)
+            .zip(&lengths)
+            .enumerate()
+        {
+            let used = (len as u64).div_ceil(page.into()) as usize;
+            if let Some(i) = row[..used].iter().position(|i| !(0..pages).contains(i)) {
+                return reject(format!(
+                    "block_table[{b}, {i}] is {}, but there are {pages} pages",
+                    row[i]
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -539,30 +621,8 @@ impl Spans {
         empty: Address,
         dtype: DType,
     ) -> Result<LaunchStep, FamilyError> {
-        let size = dtype.bytes() as u64;
         let is_empty = rows.extents.contains(&0);
-        let [_, heads, outer] = rows.extents;
-        // The stride of a single head or batch does not matter.
-        let stride = |extent: u64, stride: u64| if extent > 1 { stride * size } else { 0 };
-        let strides = [
-            rows.strides.row * size,
-            stride(heads, rows.strides.head),
-            stride(outer, rows.strides.batch),
-        ];
-        let strides = if is_empty {
-            [PITCH_BYTES, 0, 0]
-        } else {
-            strides
-        };
-        let unit = strides.into_iter().fold(0, gcd);
-        let bytes = rows.elements() * size + strides[0] * rows.extents[0];
-        if bytes / unit > MAX_UNITS || strides[0] >= WRAP_BYTES {
-            return Err(FamilyError::Problem(format!(
-                "{} has too many bytes between its first and its last element for strides that are multiples of {unit} \
-                 bytes\nhelp: make it contiguous",
-                rows.name
-            )));
-        }
+        let (strides, unit) = units(rows, dtype).map_err(FamilyError::Problem)?;
         let tensor = TensorArg::strided(
             if is_empty { empty } else { at },
             vec![rows.dim.into(), SPAN_ROWS.into(), 1 << 31, 1 << 31],
@@ -592,6 +652,33 @@ impl Spans {
         let [row_units, head_units, outer_units] = self.units;
         let units = (start + span.rows) * row_units + head * head_units + outer * outer_units;
         (col, SPAN_ROWS - span.rows + row, units, SPAN_ROWS)
+    }
+}
+
+/// Returns the strides of rows, heads, and batches or pages in bytes, and the unit of addresses; an error if
+/// some address has too many units.
+fn units(rows: &Rows, dtype: DType) -> Result<([u64; 3], u64), String> {
+    let size = dtype.bytes() as u64;
+    if rows.extents.contains(&0) {
+        return Ok(([PITCH_BYTES, 0, 0], PITCH_BYTES));
+    }
+    let [len, heads, outer] = rows.extents;
+    // The stride of a single head or batch does not matter.
+    let stride = |extent: u64, stride: u64| if extent > 1 { stride * size } else { 0 };
+    let strides = [
+        rows.strides.row * size,
+        stride(heads, rows.strides.head),
+        stride(outer, rows.strides.batch),
+    ];
+    let unit = strides.into_iter().fold(0, gcd);
+    let bytes = rows.elements() * size + strides[0] * len;
+    match bytes / unit > MAX_UNITS || strides[0] >= WRAP_BYTES {
+        false => Ok((strides, unit)),
+        true => Err(format!(
+            "{} has too many bytes between its first and its last element for strides that are multiples of {unit} \
+             bytes\nhelp: make it contiguous",
+            rows.name
+        )),
     }
 }
 

@@ -27,6 +27,7 @@ impl Call {
         let Some(work) = workload else {
             return Ok(vec![Vec::new(); self.outs.len()]);
         };
+        work.check_values(&inputs)?;
         let prepared = prepare(work.as_ref(), &target)?;
         let job = Job {
             prepared: &prepared,
