@@ -242,6 +242,132 @@ def test_keys_of_one_head_may_be_expanded() -> None:
     assert np.array_equal(warpline.attention(q, k.repeat(4, axis=2), expanded[1]), expected)
 
 
+def check_sequences(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    sequences: list[tuple[Any, Any]],
+    options: dict[str, Any],
+    lens: dict[str, np.ndarray],
+) -> None:
+    """Compares each sequence with the reference. A sequence is the index of its rows in Q, and in K and V."""
+    o, lse = warpline.attention(q, k, v, **options, **lens, return_lse=True)
+    assert o.shape == (*q.shape[:-1], v.shape[-1])
+    is_packed = q.ndim == 3
+    for rows, keys in sequences:
+        expected, scale, logarithms = reference(q[rows][None], k[keys][None], v[keys][None], **options)
+        found = (lse.swapaxes(0, 1)[rows] if is_packed else lse[rows].swapaxes(0, 1)).swapaxes(0, 1)
+        assert np.allclose(found, logarithms[0], rtol=1e-5, atol=1e-5)
+        bound = 2 * EPS[q.dtype.type] * scale[0] + 1e-6
+        assert (np.abs(o[rows].astype(np.float64) - expected[0]) <= bound).all()
+
+
+def ends(*lengths: int) -> np.ndarray:
+    """Returns where packed sequences end."""
+    return np.cumsum([0, *lengths]).astype(np.int32)
+
+
+def parts(cu: np.ndarray) -> list[slice]:
+    """Returns the rows of packed sequences."""
+    return [slice(a, b) for a, b in zip(cu, cu[1:])]
+
+
+OPTIONS: list[dict[str, Any]] = [{}, {"causal": True}, {"window": (20, 5)}, {"causal": True, "sink": np.ones(4, np.float32)}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_packed_sequences(options: dict[str, Any]) -> None:
+    cu_q, cu_k = ends(70, 0, 1, 129, 30), ends(100, 20, 0, 129, 7)
+    q, k, v = (random((n, heads, 64), np.float16, i) for i, (n, heads) in enumerate([(230, 4), (256, 2), (256, 2)]))
+    lens = {"cu_seqlens_q": cu_q, "cu_seqlens_k": cu_k}
+    check_sequences(q, k, v, list(zip(parts(cu_q), parts(cu_k))), options, lens)
+
+
+def test_nan_stays_in_its_sequence() -> None:
+    cu = ends(70, 60, 50)
+    q, k, v = (random((180, 2, 64), np.float16, i) for i in range(3))
+    q[70:130], k[70:130], v[70:130] = np.nan, np.nan, np.nan
+    o = warpline.attention(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu)
+    is_nan = np.isnan(o.astype(np.float32))
+    assert is_nan[70:130].all() and not is_nan[:70].any() and not is_nan[130:].any()
+
+
+def test_rows_may_be_outside_of_sequences() -> None:
+    cu = np.array([10, 30, 45], np.int32)
+    q, k, v = (random((60, 2, 64), np.float16, i) for i in range(3))
+    lens = {"cu_seqlens_q": cu, "cu_seqlens_k": cu}
+    check_sequences(q, k, v, [(rows, rows) for rows in parts(cu)], {"causal": True}, lens)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("queries", [1, 3, 40])
+def test_lengths_of_keys(queries: int, options: dict[str, Any]) -> None:
+    lens = np.array([0, 1, 77, 300], np.int32)
+    q, k, v = draw(queries, 300, 4, 2, batch=4)
+    # What is behind the last key does not matter.
+    for b, n in enumerate(lens):
+        k[b, n:], v[b, n:] = np.nan, np.inf
+    sequences = [(b, (b, slice(n))) for b, n in enumerate(lens)]
+    check_sequences(q, k, v, sequences, options, {"key_lens": lens})
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("page", [8, 16, 24, 128])
+def test_pages(page: int, options: dict[str, Any]) -> None:
+    lens, columns = np.array([90, 0, 33, 128], np.int32), -(-128 // page)
+    table = np.random.default_rng(0).permutation(4 * columns).reshape(4, columns).astype(np.int32)
+    cache = [random((4 * columns, page, 2, 64), np.float16, i) for i in (1, 2)]
+    keys = [x[table].reshape(4, columns * page, 2, 64) for x in cache]
+    for b, n in enumerate(lens):
+        # Behind the last key there may be anything, also no page.
+        rows = np.arange(n, columns * page)
+        for x, value in zip(cache, (np.inf, np.nan)):
+            x[table[b, rows // page], rows % page] = value
+        table[b, -(-int(n) // page) :] = -1
+    for queries in (2, 50):
+        q = random((4, queries, 4, 64), np.float16, 0)
+        o, lse = warpline.attention(q, *cache, **options, key_lens=lens, block_table=table, return_lse=True)
+        expected = warpline.attention(q, *keys, **options, key_lens=lens, return_lse=True)
+        assert np.array_equal(lse, expected[1]) and np.array_equal(o, expected[0])
+    packed, cu_q = random((30, 4, 64), np.float16, 0), ends(10, 1, 0, 19)
+    o = warpline.attention(packed, *cache, **options, cu_seqlens_q=cu_q, cu_seqlens_k=ends(*lens), block_table=table)
+    for b, rows in enumerate(parts(cu_q)):
+        expected, scale, _ = reference(packed[None, rows], *(x[b : b + 1, : lens[b]] for x in keys), **options)
+        assert (np.abs(o[rows] - expected[0]) <= 2 * EPS[np.float16] * scale[0] + 1e-6).all()
+
+
+def test_bad_sequences() -> None:
+    q, k, v = (random((10, 2, 64), np.float16, i) for i in range(3))
+    cu = ends(4, 6)
+    both = {"cu_seqlens_q": cu, "cu_seqlens_k": cu}
+    assert "q must have 3 dimensions [T, H, D] with cu_seqlens_q, not 4" in rejected(q[None], k, v, **both)
+    assert "k must have 4 dimensions [B, S, H, D], not 3" in rejected(q, k, v, cu_seqlens_q=cu)
+    assert "cu_seqlens_q must be int32, not i64" in rejected(q, k, v, cu_seqlens_q=cu.astype(np.int64), cu_seqlens_k=cu)
+    assert "cu_seqlens_q must be [B + 1], not the shape [0]" in rejected(q, k, v, cu_seqlens_q=cu[:0], cu_seqlens_k=cu)
+    assert "cu_seqlens_q has 2 batches, but cu_seqlens_k has 1" in rejected(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu[:2])
+    falling = np.array([0, 7, 4, 10], np.int32)
+    assert "cu_seqlens_k must ascend, but element 2 is 4 after 7" in rejected(
+        q, k, v, cu_seqlens_q=ends(1, 2, 3), cu_seqlens_k=falling
+    )
+    assert "cu_seqlens_q goes from 0 to 11, but the tensor has 10 rows" in rejected(
+        q, k, v, cu_seqlens_q=ends(4, 7), cu_seqlens_k=cu
+    )
+    assert "bias does not go with cu_seqlens" in rejected(q, k, v, **both, bias=np.ones((10, 10), np.float16))
+    assert "both tell the number of keys" in rejected(q, k, v, **both, key_lens=np.ones(2, np.int32))
+    q, k, v = draw(3, 32, batch=2)
+    lens, table = np.array([5, 32], np.int32), np.array([[0, 1], [1, 0]], np.int32)
+    assert "batch 1 has 33 keys; there can be 0 to 32" in rejected(q, k, v, key_lens=lens + np.array([0, 1], np.int32))
+    assert "q has 2 batches, but key_lens has 1" in rejected(q, k, v, key_lens=lens[:1])
+    assert "block_table needs key_lens" in rejected(q, k, v, block_table=table)
+    assert "block_table[1, 0] is 2, but there are 2 pages" in rejected(
+        q, k, v, block_table=table + np.array([[0], [1]], np.int32), key_lens=lens
+    )
+    assert "block_table must be [B, N], not the shape [2]" in rejected(q, k, v, block_table=lens, key_lens=lens)
+    assert "a page must have a multiple of 8 keys, not 12" in rejected(
+        q, k[:, :12], v[:, :12], block_table=table, key_lens=lens
+    )
+
+
 def rejected(*args: Any, **options: Any) -> str:
     """Returns the message of a rejected call."""
     with pytest.raises(warpline.Error) as caught:
@@ -254,7 +380,7 @@ def test_bad_input() -> None:
     assert "heads of q must be a multiple of those of k" in rejected(q[:, :, :3], k, v)
     assert "k must be [2, Sk, Hk, 64]" in rejected(q, k[:1], v[:1])
     assert "k must be [2, Sk, Hk, 64]" in rejected(q, k[..., :32], v)
-    assert "v must be [2, 7, 2, D]" in rejected(q, k, v[:, :6])
+    assert "v must be like k, [2, 7, 2, 64], up to the last dimension" in rejected(q, k, v[:, :6])
     assert "q must have 4 dimensions [B, S, H, D], not 3" in rejected(q[0], k, v)
     assert "k must be f16 like q, not bf16" in rejected(q, k.astype(ml_dtypes.bfloat16), v)
     assert "q must be f16 or bf16, not i32" in rejected(*(x.astype(np.int32) for x in (q, k, v)))

@@ -215,17 +215,17 @@ def _attention(
     softcap: float | None,
     sink: Tensor | None,
     bias: Tensor | None,
-    *_: Any,
+    *sequences: Any,
 ) -> Tensor:
-    if torch.is_grad_enabled() or softcap or sink is not None:
+    if torch.is_grad_enabled() or softcap or sink is not None or any(x is not None for x in sequences[:4]):
         # torch's function has no second derivative.
-        return _attention_return_lse(dtype, q, k, v, causal, window, scale, softcap, sink, bias)[0]
+        return _attention_return_lse(dtype, q, k, v, causal, window, scale, softcap, sink, bias, *sequences)[0]
     repeats = q.shape[2] // max(k.shape[2], 1)
     k, v = (x if repeats == 1 else x.repeat_interleave(repeats, dim=2) for x in (k, v))
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     if causal and window is None and bias is None and q.shape[2] == k.shape[2]:
         return torch_attention(q, k, v, is_causal=True, scale=scale).transpose(1, 2)
-    visible = _visible(q, k, causal, window)
+    visible = _visible(_extents(q, 2), _extents(k, 2), causal, window)
     mask = visible
     if bias is not None:
         bias = bias.to(q.dtype)
@@ -236,18 +236,82 @@ def _attention(
     return out.transpose(1, 2)
 
 
-def _visible(q: Tensor, k: Tensor, causal: bool, window: Sequence[int] | None) -> Tensor | None:
-    """Returns which keys each query of [B, H, S, D] sees; None for all."""
+class _Rows:
+    """The batch or sequence of each query or key, its position there, and the length."""
+
+    def __init__(self, batch: Tensor | None, position: Tensor, length: Any) -> None:
+        self.batch, self.position, self.length = batch, position, length
+
+
+def _extents(x: Tensor, dim: int, length: Any = None) -> _Rows:
+    """Returns the rows of a dimension that no batches share; ``length`` of them count."""
+    position = torch.arange(x.shape[dim], device=x.device)
+    return _Rows(None, position, x.shape[dim] if length is None else length)
+
+
+def _packed(x: Tensor, ends: Tensor) -> _Rows:
+    """Returns the rows of packed sequences."""
+    row = torch.arange(x.shape[0], device=x.device)
+    batch = torch.bucketize(row, ends[1:], right=True)
+    known = batch.clamp(max=ends.shape[0] - 2)
+    # A row before or behind all sequences has a batch of its own.
+    batch = torch.where(row < ends[0], -1, batch)
+    return _Rows(batch, row - ends[known], ends.diff()[known])
+
+
+def _flat(x: Tensor, length: Tensor | None) -> _Rows:
+    """Returns the rows of all batches one after the other."""
+    count, rows = x.shape[:2]
+    batch = torch.arange(count, device=x.device).repeat_interleave(rows)
+    position = torch.arange(rows, device=x.device).repeat(count)
+    return _Rows(batch, position, rows if length is None else length[batch])
+
+
+def _visible(q: _Rows, k: _Rows, causal: bool, window: Sequence[int] | None) -> Tensor | None:
+    """Returns which keys each query sees; None for all."""
     left, right = window or (-1, -1)
-    if not causal and left < 0 and right < 0:
+    right = 0 if causal else right
+    is_dense = q.batch is None and not isinstance(k.length, Tensor)
+    if is_dense and left < 0 and right < 0:
         return None
-    visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-    diagonal = k.shape[2] - q.shape[2]
-    if causal or right >= 0:
-        visible = visible.tril(diagonal + (0 if causal else right))
+
+    def of_query(x: Any) -> Any:
+        return x[..., None] if isinstance(x, Tensor) else x
+
+    # The distance of a key from the diagonal.
+    distance = k.position - of_query(q.position) - (k.length - of_query(q.length))
+    visible = torch.ones_like(distance, dtype=torch.bool)
+    visible &= k.position < k.length
+    if q.batch is not None:
+        visible &= of_query(q.batch) == k.batch
+    if right >= 0:
+        visible &= distance <= right
     if left >= 0:
-        visible = visible.triu(diagonal - left)
+        visible &= distance >= -left
     return visible
+
+
+def _layout(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_seqlens_q: Tensor | None,
+    cu_seqlens_k: Tensor | None,
+    key_lens: Tensor | None,
+    block_table: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, _Rows, _Rows]:
+    """Returns Q, K and V as [B, S, H, D], and their rows; packed sequences become one batch."""
+    if block_table is not None:
+        key_lens = cu_seqlens_k.diff() if key_lens is None else key_lens
+        k, v = (x[block_table.clamp(min=0)].flatten(1, 2) for x in (k, v))
+    if cu_seqlens_q is None and (cu_seqlens_k is None or block_table is not None):
+        length = None if key_lens is None else key_lens[:, None, None, None]
+        return q, k, v, _extents(q, 1), _extents(k, 1, length)
+    q_rows = _flat(q, None) if cu_seqlens_q is None else _packed(q, cu_seqlens_q)
+    is_packed = cu_seqlens_k is not None and block_table is None
+    k_rows = _packed(k, cu_seqlens_k) if is_packed else _flat(k, key_lens)
+    flat = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
+    return *flat, q_rows, k_rows
 
 
 def _attention_return_lse(
@@ -261,10 +325,15 @@ def _attention_return_lse(
     softcap: float | None,
     sink: Tensor | None,
     bias: Tensor | None,
+    cu_seqlens_q: Tensor | None = None,
+    cu_seqlens_k: Tensor | None = None,
+    key_lens: Tensor | None = None,
+    block_table: Tensor | None = None,
     *_: Any,
 ) -> tuple[Tensor, Tensor]:
     """A row without a visible key is 0."""
-    to = torch.promote_types(q.dtype, torch.float32)
+    to, shape = torch.promote_types(q.dtype, torch.float32), q.shape
+    q, k, v, q_rows, k_rows = _layout(q, k, v, cu_seqlens_q, cu_seqlens_k, key_lens, block_table)
     repeats = q.shape[2] // max(k.shape[2], 1)
     q, k, v = (x.to(to).transpose(1, 2) for x in (q, k, v))
     k, v = (x.repeat_interleave(repeats, dim=1) for x in (k, v))
@@ -273,9 +342,12 @@ def _attention_return_lse(
         scores = torch.tanh(scores / softcap) * softcap
     if bias is not None:
         scores = scores + bias.to(to)
-    visible = _visible(q, k, causal, window)
+    visible = _visible(q_rows, k_rows, causal, window)
     if visible is not None:
         scores = scores.masked_fill(~visible, float("-inf"))
+        if isinstance(k_rows.length, Tensor):
+            # Values that no query sees may be anything, as behind the end of a cache.
+            v = v.masked_fill(~visible.any(-2, keepdim=True).mT, 0)
     if sink is not None:
         sinks = sink.to(to).reshape(-1, 1, 1).expand(*scores.shape[:-1], 1)
         scores = torch.cat([scores, sinks], -1)
@@ -283,7 +355,10 @@ def _attention_return_lse(
     has_keys = (scores != float("-inf")).any(-1, keepdim=True)
     p = torch.softmax(scores.masked_fill(~has_keys, 0), -1).masked_fill(~has_keys, 0)
     lse = torch.logsumexp(scores.masked_fill(~has_keys, 0), -1).masked_fill(~has_keys[..., 0], float("-inf"))
-    return (p[..., : k.shape[2]] @ v).transpose(1, 2), lse
+    out = (p[..., : k.shape[2]] @ v).transpose(1, 2).reshape(*shape[:-1], v.shape[-1])
+    if cu_seqlens_q is not None:
+        return out, lse[0]
+    return out, lse.transpose(0, 1).reshape(lse.shape[1], *shape[:2]).transpose(0, 1)
 
 
 def _operand_type(dtype: torch.dtype, operand: Tensor, scale: Tensor | None) -> torch.dtype:

@@ -211,6 +211,67 @@ class Options(Test):
             self.assertTrue(torch.equal(warpline.attention(q, k, v, bias=bias), expected))
 
 
+def integers(*values):
+    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
+
+
+class Sequences(Test):
+    """Packed sequences, lengths of keys, pages: against torch's ops in float64."""
+
+    def calls(self):
+        """Returns tensors and options by name."""
+        cu_q, cu_k = integers(0, 40, 40, 41, 90), integers(0, 50, 70, 70, 120)
+        packed = draw(90, 4, 64), draw(120, 2, 64, seed=1), draw(120, 2, 64, seed=2)
+        lens, table = integers(33, 0, 48), integers(2, 0, 1, 1, 3, 2, 0, 2, 1).view(3, 3)
+        cache = draw(3, 5, 4, 64), draw(3, 48, 2, 64, seed=1), draw(3, 48, 2, 64, seed=2)
+        pages = draw(4, 16, 2, 64, seed=1), draw(4, 16, 2, 64, seed=2)
+        long = draw(2, 1, 8, 64), draw(2, 4000, 2, 64, seed=1), draw(2, 4000, 2, 64, seed=2)
+        yield "packed", packed, dict(cu_seqlens_q=cu_q, cu_seqlens_k=cu_k)
+        yield "lengths", cache, dict(key_lens=lens)
+        yield "pages", (cache[0], *pages), dict(key_lens=lens, block_table=table)
+        yield "packed queries, pages", (draw(21, 4, 64), *pages), dict(
+            cu_seqlens_q=integers(0, 7, 20, 21), cu_seqlens_k=integers(0, 33, 33, 81), block_table=table
+        )
+        yield "long", long, dict(key_lens=integers(4000, 1234))
+
+    def test_values_are_those_of_torch(self):
+        for name, tensors, lens in self.calls():
+            for options in ({}, {"causal": True}, {"window": (9, 3), "softcap": 2.0}):
+                with self.subTest(name, **options), warnings.catch_warnings():
+                    warnings.simplefilter("error", warpline.FallbackWarning)
+                    found = warpline.attention(*tensors, **options, **lens, return_lse=True, simulate=True)
+                    warnings.simplefilter("ignore", warpline.FallbackWarning)
+                    exact = [x.double() for x in tensors]
+                    expected = warpline.attention(*exact, **options, **lens, return_lse=True)
+                    self.close(found[0], expected[0])
+                    self.close(found[1].nan_to_num(neginf=-9), expected[1].nan_to_num(neginf=-9), 1e-4)
+
+    def test_gradients(self):
+        name, tensors, lens = next(iter(self.calls()))
+        inputs = [x.requires_grad_() for x in tensors]
+        exact = [x.detach().double().requires_grad_() for x in inputs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", warpline.FallbackWarning)
+            sums = [warpline.attention(*x, causal=True, **lens).double().square().sum() for x in (inputs, exact)]
+            for x, y in zip(torch.autograd.grad(sums[0], inputs), torch.autograd.grad(sums[1], exact)):
+                self.close(x, y, 2e-2)
+
+    def test_compiled(self):
+        for name, tensors, lens in self.calls():
+            with self.subTest(name):
+                call = lambda *x: warpline.attention(*x, causal=True, **lens, simulate=True) * 2
+                compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+                self.assertTrue(torch.equal(compiled(*tensors), call(*tensors)))
+
+    def test_pages_that_no_kernel_loads_run_in_torch(self):
+        q, pages = draw(2, 3, 4, 64), [draw(4, 12, 2, 64, seed=i) for i in (1, 2)]
+        lens, table = integers(20, 5), integers(2, 0, 1, 3).view(2, 2)
+        with self.assertWarnsRegex(warpline.FallbackWarning, "multiple of 8 keys"):
+            found = warpline.attention(q, *pages, key_lens=lens, block_table=table)
+        dense = [x[table].flatten(1, 2) for x in pages]
+        self.close(found, warpline.attention(q, *dense, key_lens=lens))
+
+
 @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
 class HuggingFace(Test):
     """Models with random weights."""

@@ -297,10 +297,10 @@ impl Config {
             .max(1);
         let blocks = keys.div_ceil(self.tile_keys);
         let most = (blocks / MIN_SPLIT_BLOCKS).clamp(1, MAX_SPLITS);
-        if items >= ctas || p.bias.is_some() {
+        // Other batches are not split before that has been measured.
+        if items >= ctas || p.sequence_class().is_none() {
             return 1;
         }
-        // Waves of equal parts: the last one is full, or the parts are small.
         (ctas / items).clamp(1, most)
     }
 
@@ -391,8 +391,14 @@ pub(super) fn group(p: &Problem) -> u32 {
 /// Returns the heads of a tile: all that share a head of K and V, if their queries then need fewer tiles.
 fn tile_heads(p: &Problem) -> u32 {
     let (group, [queries, _]) = (group(p), p.typical_extents());
-    let fits = group <= ROWS && u64::from(queries) * u64::from(group) <= u64::from(ROWS);
-    if fits && p.bias.is_none() { group } else { 1 }
+    let fits = u64::from(queries) * u64::from(group) <= u64::from(ROWS);
+    // As for parts of the keys.
+    let is_sequence = p.sequence_class().is_some();
+    if fits && p.bias.is_none() && is_sequence {
+        group
+    } else {
+        1
+    }
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

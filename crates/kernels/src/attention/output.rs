@@ -25,6 +25,8 @@ pub(super) struct Output<T> {
     /// The extents of the logarithms and of parts of O.
     extents: Option<Extents>,
     is_packed: bool,
+    /// Heads of Q whose queries are the rows of a tile.
+    tile_heads: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -43,8 +45,8 @@ struct Extents {
     heads: Reg<u32>,
     /// Rows of all batches and heads.
     rows: Reg<u64>,
-    /// Elements of a row of O.
-    dim: Reg<u32>,
+    /// Elements of a row of O, if rows are stored one by one.
+    dim: Option<Reg<u32>>,
 }
 
 /// A row of a tile.
@@ -82,10 +84,8 @@ impl<T: Half16> Output<T> {
                     .at_least(1)
                     .at_most(MAX_HEADS as u32),
                 rows: k.param::<u64>("lse_len"),
-                dim: match c.stores_rows() {
-                    true => k.param::<u32>("dim_v").at_least(8).at_most(class.cols_v),
-                    false => class.cols_v.reg(),
-                },
+                dim: (c.stores_rows())
+                    .then(|| k.param::<u32>("dim_v").at_least(8).at_most(class.cols_v)),
             });
         let rows = extents.map(|extents| extents.rows);
         let lse = |rows| match c.is_split() {
@@ -110,6 +110,7 @@ impl<T: Half16> Output<T> {
             lse: rows.filter(|_| class.lse || c.is_split()).map(lse),
             extents,
             is_packed,
+            tile_heads: c.tile_heads,
         }
     }
 
@@ -178,7 +179,11 @@ impl<T: Half16> Output<T> {
                     outbox.store(o, spans.map(), (col, row, units, wrap));
                 }
             }
-            (to, _, Some(extents)) => self.store_rows(to, tile, extents, &row, o),
+            (to, _, Some(extents)) => {
+                if let Some(dim) = extents.dim {
+                    self.store_rows(to, tile, (extents, dim), &row, o);
+                }
+            }
             _ => {}
         }
         self.store_logs(tile, row, log);
@@ -188,7 +193,7 @@ impl<T: Half16> Output<T> {
         &self,
         to: Destination<T>,
         tile: &QueryTile,
-        extents: Extents,
+        (extents, dim): (Extents, Reg<u32>),
         row: &impl Fn(Reg<u32>) -> TileRow,
         o: &Frag,
     ) {
@@ -209,15 +214,16 @@ impl<T: Half16> Output<T> {
                         Box::new(move |col, [a, b]| to.store_as(col, [Reg::<T::Pair>::round(a, b)]))
                     }
                     Destination::Parts(parts) => {
-                        let index = self.log_start(tile, row.head, extents)
+                        let head = self.outer_head(tile, row.head, extents);
+                        let index = self.log_start(tile, head, extents)
                             + self.position(tile, row.query).cast::<u64>();
-                        let to = parts.offset(index * extents.dim.cast::<u64>());
+                        let to = parts.offset(index * dim.cast::<u64>());
                         Box::new(move |col, pair| to.store_vec(col, pair))
                     }
                     Destination::Tensor(_) | Destination::Spans(_) => return,
                 };
                 for &(col, pair) in pairs {
-                    if_(col.lt(extents.dim), || store(col, pair));
+                    if_(col.lt(dim), || store(col, pair));
                 }
             });
         });
@@ -228,10 +234,13 @@ impl<T: Half16> Output<T> {
             return;
         };
         let queries = self.queries(tile, extents);
+        // All rows may have the same head.
+        let head = (self.tile_heads == 1).then(|| self.outer_head(tile, tile.head, extents));
         log.each(|i, x| {
             let row = row(i);
             if_(row.query.lt(queries), || {
-                let start = self.log_start(tile, row.head, extents);
+                let head = head.unwrap_or_else(|| self.outer_head(tile, row.head, extents));
+                let start = self.log_start(tile, head, extents);
                 to.offset(start).store(self.position(tile, row.query), x);
             });
         });
@@ -251,12 +260,16 @@ impl<T: Half16> Output<T> {
         }
     }
 
-    /// Returns the index of a head's first logarithm: parts, batches, heads, queries.
-    fn log_start(&self, tile: &QueryTile, head: Reg<u32>, extents: Extents) -> Reg<u64> {
-        let head = match self.is_packed {
+    /// Returns the index of a head among the heads of all batches.
+    fn outer_head(&self, tile: &QueryTile, head: Reg<u32>, extents: Extents) -> Reg<u32> {
+        match self.is_packed {
             true => head,
             false => tile.batch * extents.heads + head,
-        };
+        }
+    }
+
+    /// Returns the index of a head's first logarithm: parts, batches, heads, queries.
+    fn log_start(&self, tile: &QueryTile, head: Reg<u32>, extents: Extents) -> Reg<u64> {
         let start = head.mul_wide(extents.queries);
         match tile.split {
             None => start,

@@ -169,8 +169,6 @@ pub(super) struct Class {
     pub(super) lse: bool,
     /// How sequences lie in the tensors; `None` if all batches have the same extents.
     pub(super) sequences: Option<SequenceClass>,
-    /// Whether rows of V and O have fewer elements than `cols_v`.
-    pub(super) is_padded_v: bool,
 }
 
 impl Class {
@@ -238,7 +236,6 @@ impl Problem {
             bias: self.bias_class(),
             lse: self.lse,
             sequences: self.sequence_class(),
-            is_padded_v: !self.dim_v().is_multiple_of(OUT_COLS),
         }
     }
 

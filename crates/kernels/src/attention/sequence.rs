@@ -279,6 +279,9 @@ impl Problem {
         let mut lengths = values(LENGTHS);
         for (name, rows) in [(QUERY_ENDS, self.queries), (KEY_ENDS, self.keys)] {
             let ends = values(name);
+            if ends.is_empty() {
+                continue;
+            }
             if let Some(i) = (1..ends.len()).find(|&i| ends[i] < ends[i - 1]) {
                 return reject(format!(
                     "{name} must ascend, but element {i} is {} after {}",
