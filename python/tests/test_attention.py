@@ -336,6 +336,19 @@ def test_pages(page: int, options: dict[str, Any]) -> None:
         assert (np.abs(o[rows] - expected[0]) <= 2 * EPS[np.float16] * scale[0] + 1e-6).all()
 
 
+def test_batch_invariant_bits_of_sequences() -> None:
+    lens, (q, k, v) = np.array([200, 700], np.int32), draw(3, 700, 4, 2, batch=2)
+    options: dict[str, Any] = {"batch_invariant": True, "causal": True}
+    whole = warpline.attention(q, k, v, key_lens=lens, **options)
+    for b in range(2):
+        alone = warpline.attention(*(x[b : b + 1] for x in (q, k, v)), key_lens=lens[b : b + 1], **options)
+        assert np.array_equal(alone, whole[b : b + 1])
+    packed = q.reshape(6, 4, 64)
+    assert np.array_equal(
+        warpline.attention(packed[3:], k[1:], v[1:], cu_seqlens_q=ends(3), key_lens=lens[1:], **options), whole[1]
+    )
+
+
 def test_bad_sequences() -> None:
     q, k, v = (random((10, 2, 64), np.float16, i) for i in range(3))
     cu = ends(4, 6)

@@ -441,8 +441,8 @@ fn consumers(p: &Problem) -> u32 {
     }
 }
 
-/// Returns the choice for batch invariance, which fixes the keys of a block: nothing else of the config
-/// changes the bits of a query. Their number fits one and two consumers, with any mask.
+/// Returns the choice for batch invariance, which fixes the keys of a block and does not split keys: nothing
+/// else of the config changes the bits of a query. Their number fits one and two consumers, with any mask.
 pub(super) fn fixed_choice(
     p: &Problem,
     choice: &Choice,
@@ -467,8 +467,14 @@ pub(super) fn fixed_choice(
         consumers: choice.consumers.or(Some(2)),
         ..choice.clone()
     };
+    let selected = match choice.tile_heads.unwrap_or(tile_heads(p)) {
+        1 => consumers(p).min(2),
+        _ => 1,
+    };
     Ok(Choice {
-        consumers: choice.consumers.or(Some(consumers(p).min(2))),
+        consumers: choice.consumers.or(Some(selected)),
+        // Where the keys are split depends on all queries of a tile.
+        splits: choice.splits.or(Some(1)),
         tile_keys: Some(Config::select(&longest, &two, target)?.tile_keys),
         ..choice.clone()
     })
