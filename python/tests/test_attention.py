@@ -299,8 +299,7 @@ def test_rows_may_be_outside_of_sequences() -> None:
     check_sequences(q, k, v, [(rows, rows) for rows in parts(cu)], {"causal": True}, lens)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("queries", [1, 3, 40])
+@pytest.mark.parametrize(("queries", "options"), [(1, OPTIONS[1]), (3, OPTIONS[3]), (40, OPTIONS[2]), (40, {})])
 def test_lengths_of_keys(queries: int, options: dict[str, Any]) -> None:
     lens = np.array([0, 1, 77, 300], np.int32)
     q, k, v = draw(queries, 300, 4, 2, batch=4)
@@ -311,8 +310,7 @@ def test_lengths_of_keys(queries: int, options: dict[str, Any]) -> None:
     check_sequences(q, k, v, sequences, options, {"key_lens": lens})
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("page", [8, 16, 24, 128])
+@pytest.mark.parametrize(("page", "options"), zip([8, 24, 16, 128], OPTIONS))
 def test_pages(page: int, options: dict[str, Any]) -> None:
     lens, columns = np.array([90, 0, 33, 128], np.int32), -(-128 // page)
     table = np.random.default_rng(0).permutation(4 * columns).reshape(4, columns).astype(np.int32)
