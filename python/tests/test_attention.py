@@ -310,7 +310,7 @@ def test_lengths_of_keys(queries: int, options: dict[str, Any]) -> None:
     check_sequences(q, k, v, sequences, options, {"key_lens": lens})
 
 
-@pytest.mark.parametrize(("page", "options"), zip([8, 24, 16, 128], OPTIONS))
+@pytest.mark.parametrize(("page", "options"), list(zip([8, 24, 16, 128], OPTIONS)))
 def test_pages(page: int, options: dict[str, Any]) -> None:
     lens, columns = np.array([90, 0, 33, 128], np.int32), -(-128 // page)
     table = np.random.default_rng(0).permutation(4 * columns).reshape(4, columns).astype(np.int32)

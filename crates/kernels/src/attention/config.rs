@@ -1,7 +1,7 @@
 //! The config: schedule, tile, stages and registers.
 
 use super::bias::BiasStrides;
-use super::context::ROWS;
+use super::context::{ROWS, SWIZZLE_ROWS};
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
 use super::sequence::Sequences;
@@ -130,14 +130,15 @@ impl Config {
     pub(super) fn q_box(&self, cols: u32) -> Vec<u32> {
         match self.tile_heads {
             1 => vec![cols, self.tile_rows()],
-            heads => vec![cols, heads, self.tile_rows().div_ceil(heads)],
+            heads => vec![cols, heads, self.q_rows() / heads],
         }
     }
 
-    /// Returns the rows of Q in shared memory: if the heads of a tile do not divide its rows, there are
-    /// rows behind the tile.
+    /// Returns the rows of Q in shared memory: whole queries, and whole patterns of the swizzle. Those behind
+    /// the tile are loaded in vain.
     pub(super) fn q_rows(&self) -> u32 {
-        self.tile_rows().next_multiple_of(self.tile_heads)
+        self.tile_rows()
+            .next_multiple_of(whole_rows(self.tile_heads))
     }
 
     /// Returns whether different CTAs compute parts of the keys.
@@ -192,6 +193,7 @@ impl Config {
             splits: choice.splits.unwrap_or(1),
             copy_keys: 0,
         };
+        first.check_tile(p)?;
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
         let fits = |c: &Self| {
             c.needed_registers(&class) <= c.available_registers()
@@ -208,7 +210,6 @@ impl Config {
         if tiles != TileAssignment::One && choice.q_stages.is_none() {
             c = or(Self { q_stages: 2, ..c }, c);
         }
-        c.check_tile(p)?;
         c.copy_keys = p.page.map_or(c.tile_keys, |page| gcd(page, c.tile_keys));
         if choice.splits.is_none() {
             c.splits = c.select_splits(p, ctas_per_sm(consumers) * target.sms);
@@ -266,6 +267,12 @@ impl Config {
     /// Rejects tiles that do not suit the heads of the problem.
     fn check_tile(&self, p: &Problem) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Config(text));
+        if !(1..=MAX_CONSUMERS).contains(&self.consumers) {
+            return reject(format!(
+                "--consumers is {}; it must be 1 to {MAX_CONSUMERS}",
+                self.consumers
+            ));
+        }
         let group = group(p);
         if self.tile_heads != 1 && self.tile_heads != group {
             return reject(format!(
@@ -306,12 +313,6 @@ impl Config {
 
     fn check(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
         let reject = |text: String| Err(FamilyError::Config(text));
-        if !(1..=MAX_CONSUMERS).contains(&self.consumers) {
-            return reject(format!(
-                "--consumers is {}; it must be 1 to {MAX_CONSUMERS}",
-                self.consumers
-            ));
-        }
         if !self.tile_keys.is_multiple_of(16) || !(16..=256).contains(&self.tile_keys) {
             return reject(format!(
                 "--tile-keys is {}; it must be a multiple of 16 from 16 to 256",
@@ -391,7 +392,8 @@ pub(super) fn group(p: &Problem) -> u32 {
 /// Returns the heads of a tile: all that share a head of K and V, if their queries then need fewer tiles.
 fn tile_heads(p: &Problem) -> u32 {
     let (group, [queries, _]) = (group(p), p.typical_extents());
-    let fits = u64::from(queries) * u64::from(group) <= u64::from(ROWS);
+    let fits =
+        u64::from(queries) * u64::from(group) <= u64::from(ROWS) && whole_rows(group) <= MAX_Q_ROWS;
     // As for parts of the keys.
     let is_sequence = p.sequence_class().is_some();
     if fits && p.bias.is_none() && is_sequence {
@@ -399,6 +401,14 @@ fn tile_heads(p: &Problem) -> u32 {
     } else {
         1
     }
+}
+
+/// The maximum rows of Q in shared memory for a tile of several heads that the heuristic selects.
+const MAX_Q_ROWS: u32 = 2 * ROWS;
+
+/// Returns the least rows that are whole queries of `heads` heads, and whole patterns of the swizzle.
+fn whole_rows(heads: u32) -> u32 {
+    heads / gcd(heads, SWIZZLE_ROWS) * SWIZZLE_ROWS
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

@@ -14,6 +14,8 @@ use warpline_ir::builder::*;
 
 /// Columns of a TMA box: one swizzle span of 16-bit elements.
 const PANEL: u32 = 64;
+/// The rows after which the swizzle of shared memory repeats.
+pub(super) const SWIZZLE_ROWS: u32 = 8;
 /// Queries of a consumer.
 pub(super) const ROWS: u32 = 64;
 

@@ -1,7 +1,7 @@
 //! Random problems of the documented domain.
 
 use super::bias::BiasStrides;
-use super::problem::{AddendType, Corner, ElementType, MAX_DIM, MAX_LEN, Problem};
+use super::problem::{AddendType, Corner, ElementType, KeyLens, MAX_DIM, MAX_LEN, Problem};
 use super::rows::Strides;
 use warpline_family::numbers::Random;
 
@@ -40,6 +40,10 @@ pub(super) fn draw(random: &mut Random) -> Problem {
         lse: random.percent(50),
         ..Problem::new(batch, heads, lens, dim)
     };
+    let problem = match random.percent(30) {
+        true => with_sequences(problem, random),
+        false => problem,
+    };
     let mut strides = |[len, heads, dim]: [u32; 3]| {
         let [len, heads, dim] = [len.max(1), heads, dim].map(u64::from);
         let pad = 8 * random.extent(0..=4);
@@ -50,7 +54,7 @@ pub(super) fn draw(random: &mut Random) -> Problem {
         let batch = len * heads * (dim + pad);
         random.percent(40).then_some(Strides { row, head, batch })
     };
-    let (queries, keys) = (problem.queries, problem.keys);
+    let (queries, keys) = (problem.queries, problem.page.unwrap_or(problem.keys));
     let (kv_heads, dim_v) = (problem.kv_heads(), problem.dim_v());
     let problem = Problem {
         q_strides: strides([queries, heads, dim]),
@@ -73,6 +77,27 @@ pub(super) fn draw(random: &mut Random) -> Problem {
             ..problem
         },
     }
+}
+
+/// Returns a problem whose batches differ in their extents.
+fn with_sequences(p: Problem, random: &mut Random) -> Problem {
+    let mut p = Problem {
+        bias: None,
+        packed_queries: random.percent(50),
+        ..p
+    };
+    match random.percent(50) {
+        true => {
+            let page = random.pick(&[8, 16, 24, 64, 256]);
+            p.page = Some(page);
+            p.max_pages = Some(random.extent(1..=u64::from(MAX_LEN / page)) as u32);
+            p.keys = p.keys / page * page;
+            p.key_lens = Some(random.pick(KeyLens::ALL));
+        }
+        false if random.percent(50) => p.packed_keys = true,
+        false => p.key_lens = Some(KeyLens::Lengths),
+    }
+    p
 }
 
 /// Draws the strides of a bias: a dense one, or one whose dimensions may be broadcast or padded.

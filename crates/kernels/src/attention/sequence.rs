@@ -10,6 +10,7 @@
 //! The records of all tiles are in a table, which another kernel computes (`tile_table`). The thread that
 //! loads sends a record to all roles with the tile (`work`).
 
+use super::context::SWIZZLE_ROWS;
 use super::mask::{Blocks, MaskClass};
 use super::problem::{Corner, KeyLens, MAX_LEN, PITCH_BYTES, Problem};
 use super::rows::Rows;
@@ -49,8 +50,8 @@ pub(super) struct Sequence<T = Reg<u32>> {
     pub(super) keys: T,
 }
 
-/// Rows of a page are a multiple of these: the rows that the swizzle of shared memory repeats after.
-pub(super) const PAGE_ROWS: u32 = 8;
+/// Rows of a page are a multiple of these.
+pub(super) const PAGE_ROWS: u32 = SWIZZLE_ROWS;
 
 /// The words of a record.
 pub(super) const RECORD: usize = 10;

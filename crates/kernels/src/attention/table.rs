@@ -394,7 +394,9 @@ fn splits() -> Vec<TestCase<Problem, Choice>> {
         heads: 14,
         sink: Some(AddendType::F32),
         lse: false,
-        queries: 20,
+        queries: 8,
+        dim: 72,
+        key_lens: Some(KeyLens::Lengths),
         ..base.clone()
     };
     let packed = Problem {
