@@ -17,6 +17,8 @@
 //! | `softmax` | the running maximum and sum |
 //! | `tile_table` | the kernel that finds the sequence of each tile |
 //! | `sequence` | packed sequences, lengths of keys, pages |
+//! | `sequence_values` | the values of the tensors of sequences |
+//! | `spans` | rows that a tensor map bounds at run time |
 //! | `work` | the order of tiles |
 //! | `output` | where O and the logarithms are stored |
 //! | `combine` | the kernel that adds parts of the keys |
@@ -42,7 +44,9 @@ mod rows;
 mod schedule;
 mod scores;
 mod sequence;
+mod sequence_values;
 mod softmax;
+mod spans;
 mod suite;
 mod table;
 mod tile_table;

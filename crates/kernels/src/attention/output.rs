@@ -9,7 +9,7 @@
 use super::config::Config;
 use super::context::{Half16, ROWS};
 use super::problem::{Class, MAX_HEADS, Problem};
-use super::sequence::{Span, Spans};
+use super::spans::{Span, Spans};
 use super::work::QueryTile;
 use super::workspace::{Workspace, ZEROS};
 use warpline_family::error::FamilyError;

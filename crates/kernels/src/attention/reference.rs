@@ -1,7 +1,7 @@
 //! The float64 reference.
 
 use super::problem::{ElementType, Problem};
-use super::sequence::SequenceTables;
+use super::sequence_values::SequenceTables;
 use crate::parallel;
 use std::ops::Range;
 use warpline_family::numbers::{add_row, dot, half_ulp};
