@@ -4,7 +4,7 @@
 use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::builder::*;
-use warpline_testkit::verdict::{proved, violations};
+use warpline_testkit::verdict::{codes, proved, violations};
 
 const STAGES: u32 = 3;
 
@@ -410,4 +410,39 @@ fn the_last_k_tiles_may_have_their_own_loop() {
     assert!(right.diagnostics.is_empty(), "{:?}", right.diagnostics);
     assert!(right.states < 100, "{} states", right.states);
     assert!(!report(4).diagnostics.is_empty());
+}
+
+/// A role fetches items with two counts from a table in global memory, and fills as many slots as the
+/// first count says; another role, which receives both counts through the queue, takes as many as `count`
+/// says.
+fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
+    kernel(|k| {
+        let items = k.param::<u32>("items").at_least(1);
+        let table = k.pointer::<u32>("table");
+        let queue = k.work_queue_with_record::<2>("queue", 2);
+        let ring = k.ring("ring", STAGES, |s| s.vector::<u32>(4)).broadcast();
+        k.role("give").warps(1).body(|| {
+            elect(|| {
+                let counts = |item: Reg<u32>| table.load_vec::<2>(item * 2);
+                queue.fetch_each_record(items, counts, |item, [first, _]| {
+                    steps(first).each(|_| {
+                        let slot = ring.acquire();
+                        slot.store(0u32, 0u32, item);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+        k.role("take").warps(1).body(|| {
+            queue.each_record(items, |_, counts| {
+                steps(count(counts)).each(|_| ring.wait().release());
+            });
+        });
+    })
+}
+
+#[test]
+fn all_roles_see_the_words_of_a_record() {
+    proved(&queue(|[first, _]| first));
+    assert_eq!(codes(&queue(|[_, second]| second)), ["R4.trips"]);
 }
