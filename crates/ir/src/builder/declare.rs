@@ -218,7 +218,7 @@ impl Builder {
         WorkQueue::new(self, name, stages)
     }
 
-    /// Like [`work_queue`](Self::work_queue), for items with a record of `RECORD` words. Use it if
+    /// Like [`work_queue`](Self::work_queue), for items with a payload of `PAYLOAD` words. Use it if
     /// one thread computes what all roles need to know about an item, such as the position of a
     /// sequence in packed tensors.
     ///
@@ -227,21 +227,21 @@ impl Builder {
     /// # Kernel::build("k", &Target::SM_90A, |k| {
     /// let (count, table, out) =
     ///     (k.param::<u32>("count").at_least(1), k.pointer::<u32>("table"), k.pointer::<u32>("out"));
-    /// let queue = k.work_queue_with_record::<1>("queue", 2);
+    /// let queue = k.work_queue_with_payload::<1>("queue", 2);
     /// k.role("fetch").body(|| {
-    ///     elect(|| queue.fetch_each_record(count, |item| [table.load(item)], |_, _| ()));
+    ///     elect(|| queue.fetch_each_with_payload(count, |item| [table.load(item)], |_, _| ()));
     /// });
-    /// k.role("store").body(|| queue.each_record(count, |item, [entry]| {
+    /// k.role("store").body(|| queue.each_with_payload(count, |item, [entry]| {
     ///     elect_lane(|| out.store(item, entry));
     /// }));
     /// # }).unwrap();
     /// ```
     #[track_caller]
-    pub fn work_queue_with_record<const RECORD: usize>(
+    pub fn work_queue_with_payload<const PAYLOAD: usize>(
         self,
         name: &str,
         stages: u32,
-    ) -> WorkQueue<RECORD> {
+    ) -> WorkQueue<PAYLOAD> {
         WorkQueue::new(self, name, stages)
     }
 

@@ -20,10 +20,10 @@ use crate::sync::{MemoryOrder, Scope};
 /// pointer parameter to two words: the counter, and the number of CTAs or clusters that are
 /// done. They are zero before the first launch, and the last CTA resets them.
 ///
-/// An item can have a *record*: `RECORD` words that the fetching thread computes, for example
+/// An item can have a *payload*: `PAYLOAD` words that the fetching thread computes, for example
 /// from a table in global memory, and that all roles receive with the item.
 #[derive(Clone, Copy, Debug)]
-pub struct WorkQueue<const RECORD: usize = 0> {
+pub struct WorkQueue<const PAYLOAD: usize = 0> {
     words: Global<u32>,
     ring: Ring<Tile<u32>>,
     /// The queue between the fetching threads of a cluster.
@@ -53,18 +53,18 @@ impl WorkQueue {
     #[track_caller]
     pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
         let _caller = caller_scope();
-        self.fetch_each_record(count, |_| [], |item, _| body(item));
+        self.fetch_each_with_payload(count, |_| [], |item, _| body(item));
     }
 
     /// Runs `body` for each item that the fetching role took; called by all other roles.
     #[track_caller]
     pub fn each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
         let _caller = caller_scope();
-        self.each_record(count, |item, _| body(item));
+        self.each_with_payload(count, |item, _| body(item));
     }
 }
 
-impl<const RECORD: usize> WorkQueue<RECORD> {
+impl<const PAYLOAD: usize> WorkQueue<PAYLOAD> {
     #[track_caller]
     pub(crate) fn new(k: Builder, name: &str, stages: u32) -> Self {
         let size = with(|s| s.cluster.iter().product());
@@ -86,19 +86,19 @@ impl<const RECORD: usize> WorkQueue<RECORD> {
             words: k.pointer(name),
             cluster: (size > 1).then(cluster),
             ring: k
-                .ring(name, stages, |s| s.vector::<u32>(4 * slot_vectors(RECORD)))
+                .ring(name, stages, |s| s.vector::<u32>(4 * slot_vectors(PAYLOAD)))
                 .broadcast(),
         }
     }
 
-    /// Like [`fetch_each`](WorkQueue::fetch_each), for items with a record: `record` computes its words,
+    /// Like [`fetch_each`](WorkQueue::fetch_each), for items with a payload: `payload` computes its words,
     /// and `body` receives them too. `count` is at least 1.
     #[track_caller]
-    pub fn fetch_each_record(
+    pub fn fetch_each_with_payload(
         self,
         count: impl Value<u32>,
-        record: impl FnOnce(Reg<u32>) -> [Reg<u32>; RECORD],
-        body: impl FnOnce(Reg<u32>, [Reg<u32>; RECORD]),
+        payload: impl FnOnce(Reg<u32>) -> [Reg<u32>; PAYLOAD],
+        body: impl FnOnce(Reg<u32>, [Reg<u32>; PAYLOAD]),
     ) {
         let _caller = caller_scope();
         let count = count.reg();
@@ -107,19 +107,19 @@ impl<const RECORD: usize> WorkQueue<RECORD> {
             next.set(self.words.fetch_add(0u32, 1u32) + users);
         };
         let broadcast = |item: Reg<u32>| {
-            // The item that ends the loop has the record of the last valid one.
-            let record = record(if RECORD == 0 {
+            // The item that ends the loop has the payload of the last valid one.
+            let payload = payload(if PAYLOAD == 0 {
                 item
             } else {
                 item.min(count - 1)
             });
             let slot = self.ring.acquire();
             slot.store(0u32, 0u32, item);
-            for (i, word) in (1u32..).zip(record) {
+            for (i, word) in (1u32..).zip(payload) {
                 slot.store(0u32, i, word);
             }
             slot.commit();
-            (item, record)
+            (item, payload)
         };
         let Some(cluster) = self.cluster else {
             let (next, users) = (Var::new(cta_id()), grid_ctas());
@@ -146,20 +146,20 @@ impl<const RECORD: usize> WorkQueue<RECORD> {
         if_(is_first_cta, || self.finish(users));
     }
 
-    /// Like [`each`](WorkQueue::each), for items with a record.
+    /// Like [`each`](WorkQueue::each), for items with a payload.
     #[track_caller]
-    pub fn each_record(
+    pub fn each_with_payload(
         self,
         count: impl Value<u32>,
-        body: impl FnOnce(Reg<u32>, [Reg<u32>; RECORD]),
+        body: impl FnOnce(Reg<u32>, [Reg<u32>; PAYLOAD]),
     ) {
         let _caller = caller_scope();
         each_until(count.reg(), body, || {
             let slot = self.ring.wait();
             let item = slot.load(0u32, 0u32);
-            let record = std::array::from_fn(|i| slot.load(0u32, 1 + i as u32));
+            let payload = std::array::from_fn(|i| slot.load(0u32, 1 + i as u32));
             slot.release();
-            (item, record)
+            (item, payload)
         });
     }
 
@@ -181,26 +181,26 @@ impl<const RECORD: usize> WorkQueue<RECORD> {
 /// Items in flight within a cluster.
 const STAGES: u32 = 2;
 
-/// Returns the 16-byte vectors that hold an item and its record.
-fn slot_vectors(record: usize) -> u32 {
-    (1 + record as u32).div_ceil(4)
+/// Returns the 16-byte vectors that hold an item and its payload.
+fn slot_vectors(payload: usize) -> u32 {
+    (1 + payload as u32).div_ceil(4)
 }
 
 /// Runs `body` for each item of `next` until one is not below `count`.
 #[track_caller]
-fn each_until<const RECORD: usize>(
+fn each_until<const PAYLOAD: usize>(
     count: Reg<u32>,
-    body: impl FnOnce(Reg<u32>, [Reg<u32>; RECORD]),
-    next: impl FnOnce() -> (Reg<u32>, [Reg<u32>; RECORD]),
+    body: impl FnOnce(Reg<u32>, [Reg<u32>; PAYLOAD]),
+    next: impl FnOnce() -> (Reg<u32>, [Reg<u32>; PAYLOAD]),
 ) {
     let has_more = Var::new(true);
     while_(
         || has_more.get(),
         || {
-            let (item, record) = next();
+            let (item, payload) = next();
             let is_valid = item.lt(count);
             has_more.set(is_valid);
-            if_(is_valid, || body(item, record));
+            if_(is_valid, || body(item, payload));
         },
     );
 }

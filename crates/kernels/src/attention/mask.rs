@@ -331,13 +331,13 @@ impl Visibility {
 }
 
 impl Blocks {
-    /// Returns the numbers of a record.
+    /// Returns the numbers of a table entry.
     pub(super) fn words(&self) -> [Reg<u32>; 4] {
         let below = self.below.unwrap_or(0u32.reg());
         [self.last, self.above, self.full, below]
     }
 
-    /// Returns the blocks with the numbers of a record.
+    /// Returns the blocks with the numbers of a table entry.
     pub(super) fn of_words([last, above, full, below]: [Reg<u32>; 4], mask: MaskClass) -> Self {
         Self {
             last,

@@ -6,9 +6,9 @@
 //! | `key_lens`, or `cu_seqlens_k` with pages | | the first ones of the batch |
 //! | `block_table` (pages) | | page `table[b, j / page]`, row `j % page` |
 //!
-//! A *record* says which sequence a tile belongs to, where its rows are, and which blocks of keys it has.
-//! The records of all tiles are in a table, which another kernel computes (`tile_table`). The thread that
-//! loads sends a record to all roles with the tile (`work`).
+//! A [`TileInfo`] says which sequence a tile belongs to, where its rows are, and which blocks of keys it has.
+//! Another kernel computes a table of them (`tile_table`). The thread that loads takes an entry from the table
+//! and sends it to all roles through the work queue (`work`).
 
 use super::context::SWIZZLE_ROWS;
 use super::mask::{Blocks, MaskClass};
@@ -53,12 +53,12 @@ pub(super) struct Sequence<T = Reg<u32>> {
 /// Rows of a page are a multiple of these.
 pub(super) const PAGE_ROWS: u32 = SWIZZLE_ROWS;
 
-/// The words of a record.
-pub(super) const RECORD: usize = 10;
+/// The words of a [`TileInfo`].
+pub(super) const INFO_WORDS: usize = 10;
 
 /// What all roles know about a tile: its first query, its sequence, and the blocks of keys.
 #[derive(Clone, Copy)]
-pub(super) struct Record {
+pub(super) struct TileInfo {
     pub(super) query: Reg<u32>,
     pub(super) sequence: Sequence,
     pub(super) blocks: Blocks,
@@ -70,13 +70,13 @@ pub(super) const KEY_ENDS: &str = "cu_seqlens_k";
 pub(super) const LENGTHS: &str = "key_lens";
 pub(super) const TABLE: &str = "block_table";
 
-/// The words from one record to the next in a table.
-pub(super) const RECORD_WORDS: u32 = 12;
+/// The words from one entry of the table to the next.
+pub(super) const ENTRY_WORDS: u32 = 12;
 
 /// The maximum number of packed sequences.
 pub(super) const MAX_SEQUENCES: u32 = 1 << 20;
 
-/// The table of records: an entry for each tile, and for each part of its keys.
+/// The table of tiles: an entry for each tile of a head, and for each part of its keys.
 #[derive(Clone, Copy)]
 pub(super) struct Sequences {
     class: SequenceClass,
@@ -231,7 +231,7 @@ impl Sequences {
         }
     }
 
-    /// Binds the parameters. `table` is where the kernel of `tile_table` stores the records.
+    /// Binds the parameters. `table` is where the kernel of `tile_table` stores the entries.
     pub(super) fn bind(step: LaunchStep, table: Address) -> LaunchStep {
         step.pointer("tile_table", table).dependent()
     }
@@ -246,13 +246,13 @@ impl Sequences {
     }
 
     /// Loads the words of an entry of the table.
-    pub(super) fn load(&self, entry: Reg<u32>) -> [Reg<u32>; RECORD] {
-        let words = [0, 4, 8].map(|i| self.table.load_vec::<4>(entry * RECORD_WORDS + i));
+    pub(super) fn load(&self, entry: Reg<u32>) -> [Reg<u32>; INFO_WORDS] {
+        let words = [0, 4, 8].map(|i| self.table.load_vec::<4>(entry * ENTRY_WORDS + i));
         std::array::from_fn(|i| words[i / 4][i % 4])
     }
 
-    /// Returns the record with these words.
-    pub(super) fn read(&self, words: [Reg<u32>; RECORD]) -> Record {
+    /// Returns the entry with these words.
+    pub(super) fn read(&self, words: [Reg<u32>; INFO_WORDS]) -> TileInfo {
         let [
             query,
             batch,
@@ -272,7 +272,7 @@ impl Sequences {
             },
             keys,
         };
-        Record {
+        TileInfo {
             query,
             sequence,
             blocks: Blocks::of_words(blocks, self.mask),
@@ -280,9 +280,9 @@ impl Sequences {
     }
 }
 
-impl Record {
+impl TileInfo {
     /// Returns the words.
-    pub(super) fn words(&self) -> [Reg<u32>; RECORD] {
+    pub(super) fn words(&self) -> [Reg<u32>; INFO_WORDS] {
         let Sequence {
             batch,
             query_start,

@@ -1,11 +1,11 @@
-//! The kernel that computes the records of tiles: a thread for each tile of a head, and for each part of its
+//! The kernel that computes the table of tiles: a thread for each tile of a head, and for each part of its
 //! keys.
 
 use super::config::Config;
 use super::mask::MaskParams;
 use super::problem::{Class, MAX_LEN, Problem};
 use super::sequence::{
-    KeyRange, MAX_SEQUENCES, QUERY_ENDS, RECORD_WORDS, Record, Sequence, range_of,
+    ENTRY_WORDS, KeyRange, MAX_SEQUENCES, QUERY_ENDS, Sequence, TileInfo, range_of,
 };
 use super::work::Splits;
 use super::workspace::Workspace;
@@ -15,18 +15,18 @@ use warpline_family::program::Program;
 use warpline_ir::builder::*;
 use warpline_ir::{BuildErrors, Kernel, Target};
 
-/// The maximum number of records.
-const MAX_RECORDS: u32 = (1 << 28) - 1;
+/// The maximum number of entries.
+const MAX_ENTRIES: u32 = (1 << 28) - 1;
 /// Threads of a CTA.
 const THREADS: u32 = 128;
 
-/// Returns the number of records.
-pub(super) fn records(p: &Problem, c: &Config) -> u64 {
+/// Returns the number of entries.
+pub(super) fn entries(p: &Problem, c: &Config) -> u64 {
     let batches = if p.packed_queries { 1 } else { p.batch };
     u64::from(batches) * u64::from(c.head_tiles(p)) * u64::from(c.splits)
 }
 
-/// Returns the launch that computes the records.
+/// Returns the launch that computes the table.
 pub(super) fn launch(
     p: &Problem,
     c: &Config,
@@ -41,10 +41,10 @@ pub(super) fn launch(
     };
     let key = format!("attention tile table {class:?}");
     let kernel = Program::cached(key, target, |target| build(&class, target))?;
-    let count = records(p, c);
-    let Some(count) = u32::try_from(count).ok().filter(|&n| n <= MAX_RECORDS) else {
+    let count = entries(p, c);
+    let Some(count) = u32::try_from(count).ok().filter(|&n| n <= MAX_ENTRIES) else {
         return Err(FamilyError::Problem(format!(
-            "the problem has {count} tiles of all batches; a launch has at most {MAX_RECORDS}"
+            "the problem has {count} tiles of all batches; a launch has at most {MAX_ENTRIES}"
         )));
     };
     let step = LaunchStep::new(kernel, [count.div_ceil(THREADS), 1, 1])
@@ -88,7 +88,7 @@ fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
             keys: block_keys,
             ..
         } = *table;
-        let count = k.param::<u32>("count").at_least(1).at_most(MAX_RECORDS);
+        let count = k.param::<u32>("count").at_least(1).at_most(MAX_ENTRIES);
         let splits = table.splits.then(|| Splits::declare(k));
         let mask = MaskParams::declare(k, &class);
         let queries = QueryTiles::declare(k, &class);
@@ -96,7 +96,7 @@ fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
         let keys = KeyRange::declare(k, key_lens, queries.sequences, mask.keys);
         let to = k
             .pointer::<u32>("table")
-            .elements(extent(count) * RECORD_WORDS);
+            .elements(extent(count) * ENTRY_WORDS);
         k.role("all").warps(THREADS / 32).body(|| {
             let entry = cta_id() * THREADS + thread_id();
             if_(entry.lt(count), || {
@@ -109,15 +109,15 @@ fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
                 let last = query + (rows - 1);
                 let (_, blocks) =
                     mask.visible_blocks(Some(&sequence), [query, last], block_keys, split);
-                let record = Record {
+                let info = TileInfo {
                     query,
                     sequence,
                     blocks,
                 };
-                let mut words = record.words().to_vec();
-                words.resize(RECORD_WORDS as usize, 0u32.reg());
+                let mut words = info.words().to_vec();
+                words.resize(ENTRY_WORDS as usize, 0u32.reg());
                 for (i, words) in (0..).zip(words.as_chunks::<4>().0) {
-                    to.store_vec(entry * RECORD_WORDS + 4 * i, *words);
+                    to.store_vec(entry * ENTRY_WORDS + 4 * i, *words);
                 }
             });
         });
@@ -158,7 +158,7 @@ impl QueryTiles {
                 false => TileSource::Batches(
                     k.param::<u32>("batch_tiles")
                         .at_least(1)
-                        .at_most(MAX_RECORDS),
+                        .at_most(MAX_ENTRIES),
                     k.divisor("batch_tiles_divisor"),
                 ),
             },

@@ -7,7 +7,7 @@
 use super::config::{Config, TileAssignment};
 use super::mask::Blocks;
 use super::problem::{Class, MAX_LEN, Problem};
-use super::sequence::{RECORD, Record, Sequence, Sequences};
+use super::sequence::{INFO_WORDS, Sequence, Sequences, TileInfo};
 use warpline_family::plan::{Buffer, LaunchStep};
 use warpline_ir::builder::*;
 
@@ -73,11 +73,11 @@ pub(super) struct TileScheduler {
     splits: Option<Splits>,
 }
 
-/// The work queue; of records if extents differ.
+/// The work queue; if extents differ, its items have a payload.
 #[derive(Clone, Copy)]
 enum Queue {
     Items(WorkQueue),
-    Records(WorkQueue<RECORD>, Sequences),
+    Tiles(WorkQueue<INFO_WORDS>, Sequences),
 }
 
 impl Splits {
@@ -118,8 +118,8 @@ impl TileScheduler {
             count: count.at_most(MAX_TILES),
             assignment: c.tiles,
             queue: match (class.sequences, c.tiles) {
-                (Some(sequences), _) => Some(Queue::Records(
-                    k.work_queue_with_record("queue", 2),
+                (Some(sequences), _) => Some(Queue::Tiles(
+                    k.work_queue_with_payload("queue", 2),
                     Sequences::declare(k, sequences, class.mask),
                 )),
                 (None, TileAssignment::Queue) => Some(Queue::Items(k.work_queue("queue", 2))),
@@ -167,11 +167,11 @@ impl TileScheduler {
     pub(super) fn each_as_producer(self, body: impl FnOnce(QueryTile)) {
         match self.queue {
             Some(Queue::Items(queue)) => queue.fetch_each(self.count, |i| body(self.tile(i))),
-            Some(Queue::Records(queue, sequences)) => {
+            Some(Queue::Tiles(queue, sequences)) => {
                 wait_prerequisites();
-                let record = |i| sequences.load(self.entry(&self.item(i)));
-                queue.fetch_each_record(self.count, record, |i, record| {
-                    body(self.tile_of_record(i, sequences.read(record)))
+                let payload = |i| sequences.load(self.entry(&self.item(i)));
+                queue.fetch_each_with_payload(self.count, payload, |i, words| {
+                    body(self.tile_of_info(i, sequences.read(words)))
                 });
             }
             None => self.each(body),
@@ -182,10 +182,10 @@ impl TileScheduler {
     pub(super) fn each(self, body: impl FnOnce(QueryTile)) {
         match (self.queue, self.assignment) {
             (Some(Queue::Items(queue)), _) => queue.each(self.count, |i| body(self.tile(i))),
-            (Some(Queue::Records(queue, sequences)), _) => {
+            (Some(Queue::Tiles(queue, sequences)), _) => {
                 wait_prerequisites();
-                queue.each_record(self.count, |i, record| {
-                    body(self.tile_of_record(i, sequences.read(record)))
+                queue.each_with_payload(self.count, |i, words| {
+                    body(self.tile_of_info(i, sequences.read(words)))
                 });
             }
             (None, TileAssignment::One) => body(self.tile(cta_id())),
@@ -202,15 +202,15 @@ impl TileScheduler {
         QueryTile::new(&item, item.tile * self.rows, None)
     }
 
-    /// Returns tile `i` of the order, whose record is known.
-    fn tile_of_record(self, i: Reg<u32>, record: Record) -> QueryTile {
+    /// Returns tile `i` of the order, whose entry in the table is known.
+    fn tile_of_info(self, i: Reg<u32>, info: TileInfo) -> QueryTile {
         QueryTile {
-            blocks: Some(record.blocks),
-            ..QueryTile::new(&self.item(i), record.query, Some(record.sequence))
+            blocks: Some(info.blocks),
+            ..QueryTile::new(&self.item(i), info.query, Some(info.sequence))
         }
     }
 
-    /// Returns the entry of an item in the table of records.
+    /// Returns the entry of an item in the table of tiles.
     fn entry(self, item: &Item) -> Reg<u32> {
         let tile = item.batch * self.tiles + item.tile;
         match item.split {

@@ -2,7 +2,7 @@
 
 use super::config::{Config, TileAssignment};
 use super::problem::{PITCH_BYTES, Problem};
-use super::sequence::RECORD_WORDS;
+use super::sequence::ENTRY_WORDS;
 use super::tile_table;
 use warpline_family::plan::{Address, Buffer, ZEROED_BYTES};
 
@@ -16,7 +16,7 @@ pub(super) const ZEROS: Address = Address {
 
 /// Where things are in the workspace.
 pub(super) struct Workspace {
-    /// The records of tiles (`tile_table`).
+    /// The table of tiles (`tile_table`).
     pub(super) table: Address,
     /// Parts of O in f32: parts, batches, heads, queries (`combine`).
     pub(super) parts: Address,
@@ -38,11 +38,11 @@ impl Workspace {
             true => p.rows()[3].rows() * u64::from(c.splits),
             false => 0,
         };
-        let records = match p.sequence_class() {
-            Some(_) => tile_table::records(p, c),
+        let entries = match p.sequence_class() {
+            Some(_) => tile_table::entries(p, c),
             None => 0,
         };
-        let parts = ZEROED_BYTES + records * 4 * u64::from(RECORD_WORDS);
+        let parts = ZEROED_BYTES + entries * 4 * u64::from(ENTRY_WORDS);
         let logs = parts + rows * u64::from(p.dim_v()) * 4;
         let end = logs + rows * 4;
         let at = |offset| Buffer::Workspace.at(offset);

@@ -419,12 +419,12 @@ fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
     kernel(|k| {
         let items = k.param::<u32>("items").at_least(1);
         let table = k.pointer::<u32>("table");
-        let queue = k.work_queue_with_record::<2>("queue", 2);
+        let queue = k.work_queue_with_payload::<2>("queue", 2);
         let ring = k.ring("ring", STAGES, |s| s.vector::<u32>(4)).broadcast();
         k.role("give").warps(1).body(|| {
             elect(|| {
                 let counts = |item: Reg<u32>| table.load_vec::<2>(item * 2);
-                queue.fetch_each_record(items, counts, |item, [first, _]| {
+                queue.fetch_each_with_payload(items, counts, |item, [first, _]| {
                     steps(first).each(|_| {
                         let slot = ring.acquire();
                         slot.store(0u32, 0u32, item);
@@ -434,7 +434,7 @@ fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
             });
         });
         k.role("take").warps(1).body(|| {
-            queue.each_record(items, |_, counts| {
+            queue.each_with_payload(items, |_, counts| {
                 steps(count(counts)).each(|_| ring.wait().release());
             });
         });
@@ -442,7 +442,7 @@ fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
 }
 
 #[test]
-fn all_roles_see_the_words_of_a_record() {
+fn all_roles_see_the_payload_of_an_item() {
     proved(&queue(|[first, _]| first));
     assert_eq!(codes(&queue(|[_, second]| second)), ["R4.trips"]);
 }
