@@ -27,6 +27,8 @@ pub(super) struct Output<T> {
     is_packed: bool,
     /// Heads of Q whose queries are the rows of a tile.
     tile_heads: u32,
+    /// Queries of a tile, if rows are left behind them.
+    tile_queries: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -111,6 +113,7 @@ impl<T: Half16> Output<T> {
             extents,
             is_packed,
             tile_heads: c.tile_heads,
+            tile_queries: (!ROWS.is_multiple_of(c.tile_heads)).then(|| c.tile_queries()),
         }
     }
 
@@ -189,6 +192,7 @@ impl<T: Half16> Output<T> {
         self.store_logs(tile, row, log);
     }
 
+    /// Stores the rows of a tile from registers.
     fn store_rows(
         &self,
         to: Destination<T>,
@@ -201,29 +205,25 @@ impl<T: Half16> Output<T> {
         o.each_row(|i, pairs| {
             let row = row(i);
             if_(row.query.lt(queries), || {
-                let store: Box<dyn Fn(Reg<u32>, [Reg<f32>; 2])> = match to {
+                let position = self.position(tile, row.query).cast::<u64>();
+                match to {
                     Destination::Rows(first, [rows, heads, batches]) => {
-                        let position = self.position(tile, row.query);
-                        let batch = match self.is_packed {
-                            true => 0u64.reg(),
-                            false => tile.batch.cast::<u64>() * batches,
-                        };
-                        let start =
-                            position.cast::<u64>() * rows + row.head.cast::<u64>() * heads + batch;
+                        let mut start = position * rows + row.head.cast::<u64>() * heads;
+                        if !self.is_packed {
+                            start = start + tile.batch.cast::<u64>() * batches;
+                        }
                         let to = first.offset(start);
-                        Box::new(move |col, [a, b]| to.store_as(col, [Reg::<T::Pair>::round(a, b)]))
+                        each_column(pairs, dim, |col, [a, b]| {
+                            to.store_as(col, [Reg::<T::Pair>::round(a, b)]);
+                        });
                     }
                     Destination::Parts(parts) => {
                         let head = self.outer_head(tile, row.head, extents);
-                        let index = self.log_start(tile, head, extents)
-                            + self.position(tile, row.query).cast::<u64>();
+                        let index = self.log_start(tile, head, extents) + position;
                         let to = parts.offset(index * dim.cast::<u64>());
-                        Box::new(move |col, pair| to.store_vec(col, pair))
+                        each_column(pairs, dim, |col, pair| to.store_vec(col, pair));
                     }
-                    Destination::Tensor(_) | Destination::Spans(_) => return,
-                };
-                for &(col, pair) in pairs {
-                    if_(col.lt(dim), || store(col, pair));
+                    Destination::Tensor(_) | Destination::Spans(_) => {}
                 }
             });
         });
@@ -246,10 +246,16 @@ impl<T: Half16> Output<T> {
         });
     }
 
-    /// Returns the queries of the tile's batch.
+    /// Returns the end of the queries that a tile stores.
     fn queries(&self, tile: &QueryTile, extents: Extents) -> Reg<u32> {
-        tile.sequence
-            .map_or(extents.queries, |sequence| sequence.queries)
+        let end = tile
+            .sequence
+            .map_or(extents.queries, |sequence| sequence.queries);
+        match self.tile_queries {
+            None => end,
+            // The next tile has the query of the rows that are left.
+            Some(queries) => end.min(tile.query + queries),
+        }
     }
 
     /// Returns the row of a query in Q and O.
@@ -275,5 +281,16 @@ impl<T: Half16> Output<T> {
             None => start,
             Some(split) => start + split.index.cast::<u64>() * extents.rows,
         }
+    }
+}
+
+/// Calls `store` with the columns of a row that exist.
+fn each_column(
+    pairs: &[(Reg<u32>, [Reg<f32>; 2])],
+    dim: Reg<u32>,
+    store: impl Fn(Reg<u32>, [Reg<f32>; 2]),
+) {
+    for &(col, pair) in pairs {
+        if_(col.lt(dim), || store(col, pair));
     }
 }

@@ -21,7 +21,8 @@ impl Problem {
             cuts.truncate(batch as usize + 1);
             cuts
         };
-        let capacity = self.typical_extents()[1];
+        // A cache without pages has no keys.
+        let capacity = if self.keys > 0 { self.max_keys() } else { 0 };
         let values: Vec<f64> = match spec.name {
             QUERY_ENDS => ends(self.queries).into_iter().map(f64::from).collect(),
             KEY_ENDS if self.page.is_none() => ends(self.keys).into_iter().map(f64::from).collect(),

@@ -25,8 +25,8 @@ pub(super) struct Spans {
 pub(super) const SPAN_ROWS: u32 = 1 << 30;
 /// 2⁶⁴ divided by [`SPAN_ROWS`]: the bytes of a step that wraps around.
 const WRAP_BYTES: u64 = 1 << 34;
-/// The units of the largest address.
-const MAX_UNITS: u64 = (1 << 31) - 1;
+/// The extent of the dimensions that move an address. A coordinate is a signed 32-bit number.
+const MAX_UNITS: u64 = 0x7fff_0000;
 
 /// A span of rows.
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ impl Spans {
         let (strides, unit) = units(rows, dtype).map_err(FamilyError::Problem)?;
         let tensor = TensorArg::strided(
             if is_empty { empty } else { at },
-            vec![rows.dim.into(), SPAN_ROWS.into(), 1 << 31, 1 << 31],
+            vec![rows.dim.into(), SPAN_ROWS.into(), MAX_UNITS, MAX_UNITS],
             vec![strides[0], unit, WRAP_BYTES - strides[0]],
         );
         let names = ["row", "head", "outer"].map(|what| format!("{}_{what}_units", rows.name));
@@ -105,7 +105,7 @@ pub(super) fn units(rows: &Rows, dtype: DType) -> Result<([u64; 3], u64), String
     ];
     let unit = strides.into_iter().fold(0, gcd);
     let bytes = rows.elements() * size + strides[0] * len;
-    match bytes / unit > MAX_UNITS || strides[0] >= WRAP_BYTES {
+    match bytes / unit >= MAX_UNITS || strides[0] >= WRAP_BYTES {
         false => Ok((strides, unit)),
         true => Err(format!(
             "{} has too many bytes between its first and its last element for strides that are multiples of {unit} \

@@ -418,6 +418,23 @@ fn splits() -> Vec<TestCase<Problem, Choice>> {
             });
         }
     }
+    // Tiles of 9 queries of 7 heads.
+    for splits in [1, 2] {
+        cases.push(TestCase {
+            problem: Problem {
+                heads: 14,
+                queries: 30,
+                keys: 130,
+                causal: true,
+                ..base.clone()
+            },
+            choice: Choice {
+                splits: Some(splits),
+                tile_heads: Some(7),
+                ..Choice::default()
+            },
+        });
+    }
     for tiles in [TileAssignment::One, TileAssignment::Static] {
         let choice = Choice {
             splits: Some(3),
