@@ -374,6 +374,7 @@ def test_bad_sequences() -> None:
         q, k, v, block_table=table + np.array([[0], [1]], np.int32), key_lens=lens
     )
     assert "block_table must be [B, N], not the shape [2]" in rejected(q, k, v, block_table=lens, key_lens=lens)
+    assert "block_table must have a column" in rejected(q, k, v, block_table=table[:, :0], key_lens=lens * 0)
     assert "a page must have a multiple of 8 keys, not 12" in rejected(
         q, k[:, :12], v[:, :12], block_table=table, key_lens=lens
     )

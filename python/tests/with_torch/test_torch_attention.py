@@ -270,6 +270,9 @@ class Sequences(Test):
             found = warpline.attention(q, *pages, key_lens=lens, block_table=table)
         dense = [x[table].flatten(1, 2) for x in pages]
         self.close(found, warpline.attention(q, *dense, key_lens=lens))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", warpline.FallbackWarning)
+            self.assertFalse(warpline.attention(q, *pages, key_lens=lens * 0, block_table=table[:, :0]).any())
 
 
 @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")

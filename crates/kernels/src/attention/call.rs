@@ -294,6 +294,9 @@ pub(super) fn problem_of_call(call: &OpArgs<'_>) -> Result<(Problem, Choice), Fa
             "a page must have a multiple of {PAGE_ROWS} keys, not {page}"
         ));
     }
+    if problem.max_pages == Some(0) {
+        return call.unsupported("block_table must have a column".into());
+    }
     if let Some(lse) = call.outs.get(1).filter(|lse| !lse.is_dense()) {
         return call.unsupported_layout(format!(
             "lse has strides {:?} over shape {:?}; it must be contiguous\nhelp: make it contiguous",

@@ -163,6 +163,9 @@ impl Problem {
                     "--page is {page}; it must be a multiple of {PAGE_ROWS}"
                 )));
             }
+            if self.max_pages == Some(0) {
+                return reject("--max-pages is 0; it must be at least 1");
+            }
             if !self.keys.is_multiple_of(page) {
                 return Err(FamilyError::Problem(format!(
                     "--keys is {}, the rows of the whole cache; it must be a multiple of --page {page}",
