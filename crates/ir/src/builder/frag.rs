@@ -434,7 +434,7 @@ impl Frag {
         }
     }
 
-    /// Calls `f` for every row of which a lane holds values, with the row and the lane's adjacent pairs:
+    /// Calls `f` for every row that a lane holds values of. `f` takes the row and the lane's adjacent pairs:
     /// the first column and the two values of each.
     ///
     /// Use it instead of [`each_pair`](Self::each_pair) if a condition or an address is the same for the

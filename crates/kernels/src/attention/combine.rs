@@ -20,7 +20,7 @@ use warpline_ir::{BuildErrors, Kernel, Target};
 #[derive(Clone, Copy, Debug)]
 struct SumClass {
     dtype: ElementType,
-    /// Warps of a CTA, each of which adds every n-th part.
+    /// Warps of a CTA. Each adds every n-th part.
     warps: u32,
     /// Columns of O, rounded up to those of a warp.
     cols: u32,

@@ -5,6 +5,7 @@ use super::context::{ROWS, SWIZZLE_ROWS};
 use super::problem::{Class, MAX_LEN, Problem};
 use super::schedule;
 use super::sequence::Sequences;
+use super::spans::gcd;
 use super::work::{MAX_SPLITS, MAX_TILES};
 use crate::roles::{RegisterBudget, RoleRegisters, check_registers};
 use warpline_family::error::FamilyError;
@@ -52,7 +53,7 @@ fields! {
         pub q_stages: Option<u32>,
         /// CTAs of the grid at most (static, queue)
         pub ctas: Option<u32>,
-        /// Heads of Q whose queries form a tile: 1, or all that share a head of K and V
+        /// Heads of Q in a tile: 1, or all heads that share a head of K and V (PackGQA)
         pub tile_heads: Option<u32>,
         /// Parts of the keys, which different CTAs compute; a second kernel adds them
         pub splits: Option<u32>,
@@ -80,7 +81,7 @@ pub struct Config {
     pub ctas: Option<u32>,
     /// Columns of O that a consumer stores at once.
     pub out_cols: u32,
-    /// Heads of Q whose queries form a tile: 1, or all that share a head of K and V.
+    /// Heads of Q in a tile: 1, or all heads that share a head of K and V (PackGQA).
     pub tile_heads: u32,
     /// Parts of the keys, which different CTAs compute.
     pub splits: u32,
@@ -210,7 +211,9 @@ impl Config {
         if tiles != TileAssignment::One && choice.q_stages.is_none() {
             c = or(Self { q_stages: 2, ..c }, c);
         }
-        c.copy_keys = p.page.map_or(c.tile_keys, |page| gcd(page, c.tile_keys));
+        c.copy_keys = p
+            .page
+            .map_or(c.tile_keys, |page| gcd_u32(page, c.tile_keys));
         if choice.splits.is_none() {
             c.splits = c.select_splits(p, ctas_per_sm(consumers) * target.sms);
         }
@@ -408,11 +411,11 @@ const MAX_Q_ROWS: u32 = 2 * ROWS;
 
 /// Returns the least rows that are whole queries of `heads` heads, and whole patterns of the swizzle.
 fn whole_rows(heads: u32) -> u32 {
-    heads / gcd(heads, SWIZZLE_ROWS) * SWIZZLE_ROWS
+    heads / gcd_u32(heads, SWIZZLE_ROWS) * SWIZZLE_ROWS
 }
 
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
+fn gcd_u32(a: u32, b: u32) -> u32 {
+    gcd(a.into(), b.into()) as u32
 }
 
 /// Returns how many CTAs run at once on an SM. A CTA of several consumers has more than half of its

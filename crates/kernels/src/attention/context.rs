@@ -175,7 +175,7 @@ impl<T: Half16> Context<T> {
         slot.commit();
     }
 
-    /// Returns the first head of Q whose queries a tile has.
+    /// Returns the first head of Q in a tile.
     fn first_head(&self, tile: &QueryTile) -> Reg<u32> {
         match self.config.tile_heads {
             1 => tile.head,

@@ -79,7 +79,7 @@ pub(super) fn draw(random: &mut Random) -> Problem {
     }
 }
 
-/// Returns a problem whose batches differ in their extents.
+/// Returns the problem with packed sequences, lengths of keys or pages.
 fn with_sequences(p: Problem, random: &mut Random) -> Problem {
     let mut p = Problem {
         bias: None,

@@ -25,7 +25,7 @@ pub(super) struct Output<T> {
     /// The extents of the logarithms and of parts of O.
     extents: Option<Extents>,
     is_packed: bool,
-    /// Heads of Q whose queries are the rows of a tile.
+    /// Heads of Q in a tile.
     tile_heads: u32,
     /// Queries of a tile, if rows are left behind them.
     tile_queries: Option<u32>,
@@ -159,7 +159,7 @@ impl<T: Half16> Output<T> {
         is_staged.then(|| k.outbox::<T>(name, 1, ROWS, c.out_cols))
     }
 
-    /// Stores the rows of a tile, whose first query is `first_query`.
+    /// Stores O and the logarithms of a tile; `first_query` is its first row's query.
     pub(super) fn store(
         &self,
         tile: &QueryTile,

@@ -190,7 +190,7 @@ impl Problem {
         self.check_spans().map_err(FamilyError::Problem)
     }
 
-    /// Rejects tensors whose rows spans cannot address.
+    /// Rejects strides that spans cannot address.
     pub(super) fn check_spans(&self) -> Result<(), String> {
         let Some(class) = self.sequence_class() else {
             return Ok(());

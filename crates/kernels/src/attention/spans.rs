@@ -7,13 +7,13 @@ use warpline_family::plan::{Address, LaunchStep, TensorArg};
 use warpline_ir::DType;
 use warpline_ir::builder::*;
 
-/// Rows that copies read and write as spans: a span has any start and any number of rows, and TMA bounds
-/// each span as if it were a tensor of its own.
+/// A tensor map that addresses spans of rows. A span has any start and any number of rows, and TMA checks
+/// the bounds of each span as if it were a tensor of its own.
 ///
-/// The tensor map has the extent 2³⁰ along the rows. Row `i` of a span of `n` rows is row `2³⁰ − n + i` of
-/// the map, so that the rows behind the span are out of bounds. Two more dimensions move the address: one by
-/// units of some bytes, the other by `2³⁴ − row pitch`, whose index is always 2³⁰: addresses wrap around
-/// 2⁶⁴, and `−2³⁰ · row pitch` is left.
+/// The map has an extent of 2³⁰ rows. Row `i` of a span of `n` rows is row `2³⁰ − n + i` of the map, so that
+/// the rows behind the span are out of bounds. Two more dimensions correct the address. One has the stride
+/// of a unit that divides all strides. The other has the stride `2³⁴ − row pitch` and always the index 2³⁰:
+/// as addresses wrap around at 2⁶⁴, it subtracts `2³⁰ · row pitch`.
 #[derive(Clone, Copy)]
 pub(super) struct Spans {
     map: TensorMap,
@@ -115,6 +115,7 @@ pub(super) fn units(rows: &Rows, dtype: DType) -> Result<([u64; 3], u64), String
     }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+/// Returns the greatest common divisor.
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -174,7 +174,7 @@ impl QueryTiles {
                 (query, batch, [0u32.reg(), self.queries])
             }
             TileSource::Ends(ends, search_steps) => {
-                // The last sequence whose first tile is not behind this one.
+                // The last sequence that starts at or before this tile.
                 let first_tile = |b: Reg<u32>| ends.load(b) / rows + b;
                 let all = (0u32.reg(), self.sequences);
                 let (batch, _) = steps(search_steps).fold(all, |_, (low, high)| {
