@@ -379,7 +379,9 @@ impl Problem {
         }
         self.check_bias()?;
         self.check_sequences()?;
-        for (flag, len) in [("--queries", self.queries), ("--keys", self.keys)] {
+        // The pages of a cache may have more keys than a batch can see.
+        let keys = if self.page.is_some() { 0 } else { self.keys };
+        for (flag, len) in [("--queries", self.queries), ("--keys", keys)] {
             if len > MAX_LEN {
                 return reject(format!("{flag} is {len}; it must be at most {MAX_LEN}"));
             }
