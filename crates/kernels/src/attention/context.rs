@@ -69,7 +69,7 @@ impl<T: Half16> Context<T> {
                 .broadcast()
         };
 
-        let mask = MaskParams::declare(k, class);
+        let mask = MaskParams::declare(k, class.mask, class.sequences);
         let needs_queries = class.lse || class.bias.is_some() || c.stores_rows();
         let queries = needs_queries.then(|| k.param::<u32>("queries").at_least(1).at_most(MAX_LEN));
         let key_rows = |name| k.tensor_map(name, map(&[PANEL, c.copy_keys]));

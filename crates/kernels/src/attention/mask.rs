@@ -3,8 +3,8 @@
 //! A query sees a range of keys. Each end of the range is fixed or moves along a diagonal of the score
 //! matrix. `causal` and the right side of a window set the upper end, the left side sets the lower one.
 
-use super::problem::{Class, Corner, MAX_LEN, Problem};
-use super::sequence::Sequence;
+use super::problem::{Corner, MAX_LEN, Problem};
+use super::sequence::{Sequence, SequenceClass};
 use super::work::Split;
 use warpline_family::plan::LaunchStep;
 use warpline_ir::builder::*;
@@ -154,11 +154,10 @@ pub(super) struct Blocks {
 
 impl MaskParams {
     /// Declares the parameters of a class.
-    pub(super) fn declare(k: Builder, class: &Class) -> Self {
-        let mask = class.mask;
+    pub(super) fn declare(k: Builder, mask: MaskClass, sequences: Option<SequenceClass>) -> Self {
         let keys = k.param::<u32>("keys").at_most(MAX_LEN);
         let side = |name| k.param::<u32>(name).at_most(MAX_LEN + 1);
-        let diagonals = match class.sequences {
+        let diagonals = match sequences {
             None => Diagonals::Fixed(Mask {
                 first: mask.first.then(|| Diagonal::declare(k, FIRST)),
                 end: mask.end.then(|| Diagonal::declare(k, END)),

@@ -2,10 +2,10 @@
 //! keys.
 
 use super::config::Config;
-use super::mask::MaskParams;
-use super::problem::{Class, MAX_LEN, Problem};
+use super::mask::{MaskClass, MaskParams};
+use super::problem::{MAX_LEN, Problem};
 use super::sequence::{
-    ENTRY_WORDS, KeyRange, MAX_SEQUENCES, QUERY_ENDS, Sequence, TileInfo, range_of,
+    ENTRY_WORDS, KeyRange, MAX_SEQUENCES, QUERY_ENDS, Sequence, SequenceClass, TileInfo, range_of,
 };
 use super::work::Splits;
 use super::workspace::Workspace;
@@ -34,7 +34,8 @@ pub(super) fn launch(
     target: &Target,
 ) -> Result<LaunchStep, FamilyError> {
     let class = TableClass {
-        class: p.class(),
+        mask: p.class().mask,
+        sequences: p.sequence_class(),
         splits: c.is_split(),
         rows: c.tile_queries(),
         keys: c.tile_keys,
@@ -73,7 +74,8 @@ pub(super) fn launch(
 /// The part of the table that is compiled in.
 #[derive(Clone, Copy, Debug)]
 struct TableClass {
-    class: Class,
+    mask: MaskClass,
+    sequences: Option<SequenceClass>,
     splits: bool,
     /// Queries of a tile, and keys of a block.
     rows: u32,
@@ -83,16 +85,15 @@ struct TableClass {
 fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention_tile_table", target, |k| {
         let TableClass {
-            class,
             rows,
             keys: block_keys,
             ..
         } = *table;
         let count = k.param::<u32>("count").at_least(1).at_most(MAX_ENTRIES);
         let splits = table.splits.then(|| Splits::declare(k));
-        let mask = MaskParams::declare(k, &class);
-        let queries = QueryTiles::declare(k, &class);
-        let key_lens = class.sequences.and_then(|class| class.key_lens);
+        let mask = MaskParams::declare(k, table.mask, table.sequences);
+        let queries = QueryTiles::declare(k, table.sequences);
+        let key_lens = table.sequences.and_then(|class| class.key_lens);
         let keys = KeyRange::declare(k, key_lens, queries.sequences, mask.keys);
         let to = k
             .pointer::<u32>("table")
@@ -142,7 +143,8 @@ enum TileSource {
 }
 
 impl QueryTiles {
-    fn declare(k: Builder, class: &Class) -> Self {
+    fn declare(k: Builder, sequences: Option<SequenceClass>) -> Self {
+        let is_packed = sequences.is_some_and(|class| class.packed_queries);
         let sequences = k
             .param::<u32>("sequences")
             .at_least(1)
@@ -150,7 +152,7 @@ impl QueryTiles {
         Self {
             sequences,
             queries: k.param::<u32>("queries").at_most(MAX_LEN),
-            source: match class.sequences.is_some_and(|class| class.packed_queries) {
+            source: match is_packed {
                 true => TileSource::Ends(
                     k.pointer(QUERY_ENDS).elements(extent(sequences) + 1u64),
                     k.param::<u32>("search_steps").at_most(32),
