@@ -23,7 +23,7 @@ pub(super) struct Act<'k> {
     pub(super) reads: Vec<Operand>,
     /// Does it ask whether a phase is complete, and does nothing that matters follow from it?
     pub(super) idle: bool,
-    /// Does it do nothing but compute?
+    /// Does it do nothing but compute, the same from the same operands?
     pub(super) pure: bool,
     /// Ops with the same number compute the same from the same operands.
     pub(super) kind: u32,
@@ -297,7 +297,9 @@ impl<'k> Flat<'k, '_> {
             defs,
             args: args.0,
             reads: facts.reads.iter().map(|r| r.0).collect(),
-            pure: facts.syncs.is_empty() && facts.touches.is_empty(),
+            pure: facts.syncs.is_empty()
+                && facts.touches.is_empty()
+                && !matches!(op, Op::Opaque(_)),
             kind: self.kinds.of(op),
         };
         self.push(Code::Act(act), loc);

@@ -82,6 +82,10 @@ impl World<'_, '_> {
         if a.pure {
             return self.compute(a);
         }
+        if let Op::Opaque(_) = a.op {
+            self.define(a);
+            return Ok(Ran::Next);
+        }
         if a.idle {
             return Ok(Ran::Next);
         }

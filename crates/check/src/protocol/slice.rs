@@ -63,7 +63,12 @@ impl Slice {
         let mut ops = Vec::new();
         for s in &stmts {
             if let StmtKind::Op(op) = &s.kind {
-                ops.push((op, Facts::of(op)));
+                let mut facts = Facts::of(op);
+                // Whatever it is a copy of, the copy may be any value.
+                if let Op::Opaque(_) = op {
+                    facts.reads.clear();
+                }
+                ops.push((op, facts));
             }
         }
         for (_, facts) in &ops {
@@ -221,7 +226,7 @@ impl Slice {
             let before = self.terms.iter().filter(|&&x| x).count();
             for (op, facts) in ops {
                 let given = match op {
-                    Op::ReadParam(_) => true,
+                    Op::ReadParam(_) | Op::Opaque(_) => true,
                     Op::ReadSpecial(s) => is_launched(s.which),
                     Op::Mov(_) | Op::Select(_) => computed_with(facts).any(|r| self.terms[r]),
                     _ => !facts.touches.is_empty(),

@@ -106,6 +106,14 @@ pub(crate) fn arith() -> Vec<Columns> {
         }
     }
     all.push(c);
+    let mut c = Columns::new("opaque");
+    for ty in TYPES {
+        for a in c.register_and_constant(ty) {
+            let dst = c.reg(ty);
+            c.form(Opaque { ty, dst, a });
+        }
+    }
+    all.push(c);
     unary!(all, Neg "neg", Abs "abs");
     binary!(all, Add "add", Sub "sub", Mul "mul", MulHi "mul_hi", Div "div", Rem "rem");
     binary!(all, Min "min", Max "max");

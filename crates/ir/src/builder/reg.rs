@@ -2,7 +2,7 @@
 
 use super::state::{emit, error, fresh, with};
 use crate::ops::arith::{
-    Abs, Add, Div, Fma, Mad, MadWide, Max, Min, Mov, Mul, MulHi, MulWide, Neg, Rem, Sub,
+    Abs, Add, Div, Fma, Mad, MadWide, Max, Min, Mov, Mul, MulHi, MulWide, Neg, Opaque, Rem, Sub,
 };
 use crate::ops::bits::{And, Or, Xor};
 use crate::ops::convert::{Bitcast, Cvt};
@@ -177,6 +177,24 @@ impl<T> Clone for Var<T> {
     }
 }
 impl<T> Copy for Var<T> {}
+
+impl<T: Scalar> Reg<T> {
+    /// Returns a copy that the checker takes for any value, so that a proof does not depend on how it was
+    /// computed.
+    ///
+    /// For values that many instructions compute, in one place, and that decide only how much work there is:
+    /// without it, the checker would tell apart all cases of the computation.
+    #[track_caller]
+    pub fn opaque(self) -> Self {
+        let dst = Reg::fresh();
+        emit(Opaque {
+            ty: T::TYPE,
+            dst: dst.id,
+            a: self.operand(),
+        });
+        dst
+    }
+}
 
 impl<T: Scalar> Var<T> {
     /// Creates a variable with an initial value.

@@ -36,17 +36,7 @@ impl Instr for Mov {
         e.arg(self.src, self.ty);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        let d = a.reg(self.dst);
-        match (self.ty, self.src) {
-            // PTX has no mov of a predicate constant.
-            (Type::Pred, Operand::Imm(x)) => {
-                a.emit(format!("setp.ne.u32 {d}, {}, 0", u32::from(x != 0)));
-            }
-            (ty, src) => {
-                let s = a.operand(src, ty);
-                a.emit(format!("mov.{} {d}, {s}", register_bits(ty)));
-            }
-        }
+        print_copy(a, self.ty, self.dst, self.src);
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         copy(m, self.ty, self.dst, self.src);
@@ -58,11 +48,63 @@ impl Instr for Mov {
     }
 }
 
+/// Copies a value whose origin proofs must not depend on.
+///
+/// For the checker the copy may be any value of its type, the same in all lanes if the source is. Facts about
+/// the copy are not facts about what it was computed from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Opaque {
+    /// Any type.
+    pub ty: Type,
+    /// Result.
+    pub dst: RegId,
+    /// Source.
+    pub a: Operand,
+}
+
+impl Instr for Opaque {
+    const INFO: OpInfo = OpInfo {
+        name: "opaque",
+        ptx: "mov.{pred,b16,b32,b64}",
+        doc: "copies a value; for the checker the copy may be any value",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("opaque.{}", self.ty)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.a, self.ty);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        print_copy(a, self.ty, self.dst, self.a);
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        copy(m, self.ty, self.dst, self.a);
+        Ok(ExecStatus::Completed)
+    }
+}
+
 /// Returns the untyped suffix of a register move; a `u8` has a 16-bit register.
 pub(crate) fn register_bits(ty: Type) -> &'static str {
     match ty {
         Type::U8 => "b16",
         ty => ty.bits(),
+    }
+}
+
+/// Prints a copy of any type.
+fn print_copy(a: &mut dyn Asm, ty: Type, dst: RegId, src: Operand) {
+    let d = a.reg(dst);
+    match (ty, src) {
+        // PTX has no mov of a predicate constant.
+        (Type::Pred, Operand::Imm(x)) => {
+            a.emit(format!("setp.ne.u32 {d}, {}, 0", u32::from(x != 0)));
+        }
+        (ty, src) => {
+            let s = a.operand(src, ty);
+            a.emit(format!("mov.{} {d}, {s}", register_bits(ty)));
+        }
     }
 }
 

@@ -191,7 +191,7 @@ macro_rules! ops {
 }
 
 ops! {
-    arith { Mov, Add, Sub, Mul, MulHi, MulWide, Mad, MadWide, Fma, Div, Rem, Neg, Abs, Min, Max }
+    arith { Mov, Opaque, Add, Sub, Mul, MulHi, MulWide, Mad, MadWide, Fma, Div, Rem, Neg, Abs, Min, Max }
     bits { And, Or, Xor, Not, Shl, Shr, Lop3, Prmt, Bfe, Bfi, Shf, Popc, Clz, Bfind, Brev }
     compare { Setp, Select, PredAnd, PredOr, PredNot }
     convert { Cvt, Pack, Unpack, Bitcast }

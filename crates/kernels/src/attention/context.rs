@@ -70,13 +70,13 @@ impl<T: Half16> Context<T> {
         };
 
         let mask = MaskParams::declare(k, class.mask, class.sequences);
-        let needs_queries = class.lse || class.bias.is_some() || c.stores_rows();
-        let queries = needs_queries.then(|| k.param::<u32>("queries").at_least(1).at_most(MAX_LEN));
+        let queries =
+            needs_queries(class, c).then(|| k.param::<u32>("queries").at_least(1).at_most(MAX_LEN));
         let key_rows = |name| k.tensor_map(name, map(&[PANEL, c.copy_keys]));
         Self {
             config: *c,
             class: *class,
-            tiles: TileScheduler::declare(k, class, c),
+            tiles: TileScheduler::declare(k, class, c, mask, queries),
             rules: ScoreRules::declare(k, class, c, queries, mask.keys),
             mask,
             q: k.tensor_map("q", map(&c.q_box(PANEL))),
@@ -211,6 +211,14 @@ impl<T: Half16> Context<T> {
             });
         }
     }
+}
+
+/// Returns whether a kernel needs the number of queries.
+pub(super) fn needs_queries(class: &Class, c: &Config) -> bool {
+    let is_batched = class
+        .sequences
+        .is_some_and(|sequences| !sequences.packed_queries);
+    class.lse || class.bias.is_some() || c.stores_rows() || is_batched
 }
 
 /// Returns the span that has a key of the tile's sequence, and the key's row in it.

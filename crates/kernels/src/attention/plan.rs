@@ -2,6 +2,7 @@
 
 use super::combine;
 use super::config::Config;
+use super::context::needs_queries;
 use super::mask::MaskParams;
 use super::output::Output;
 use super::problem::Problem;
@@ -33,7 +34,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     let mut step = ScoreRules::bind(step, p, c, &inputs)?;
     let workspace = Workspace::of(p, c);
     if class.sequences.is_some() {
-        step = Sequences::bind(step, workspace.table);
+        step = Sequences::bind(step, p, workspace.table)?;
         step = PageTable::bind(step, p, &inputs)?;
     }
     let [q, k, v, _] = p.rows();
@@ -45,12 +46,12 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
             Some(_) => Spans::bind(step, &rows, at, ZEROS, dtype)?,
         };
     }
-    if class.lse || class.bias.is_some() || c.stores_rows() {
+    if needs_queries(&class, c) {
         step = step.scalar("queries", p.queries);
     }
     let step = Output::<bf16>::bind(step, p, c, &workspace)?;
     let mut steps = vec![step];
-    if class.sequences.is_some() {
+    if p.packed_queries {
         steps.insert(0, tile_table::launch(p, c, &workspace, target)?);
     }
     if c.is_split() {

@@ -7,14 +7,16 @@
 //! | `block_table` (pages) | | page `table[b, j / page]`, row `j % page` |
 //!
 //! A [`TileInfo`] says which sequence a tile belongs to, where its rows are, and which blocks of keys it has.
-//! Another kernel computes a table of them (`tile_table`). The thread that loads takes an entry from the table
-//! and sends it to all roles through the work queue (`work`).
+//! The thread that loads computes it from the number of keys. For packed queries it would have to search for
+//! the sequence, so that another kernel computes a table first (`tile_table`). All roles receive the
+//! information through the work queue (`work`).
 
 use super::context::SWIZZLE_ROWS;
-use super::mask::{Blocks, MaskClass};
+use super::mask::{Blocks, MaskClass, MaskParams};
 use super::problem::{Corner, KeyLens, MAX_LEN, Problem};
 use super::rows::Rows;
 use super::spans::units;
+use super::work::Split;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Address, Buffer, LaunchStep};
 use warpline_family::tensor::TensorSpec;
@@ -76,12 +78,31 @@ pub(super) const ENTRY_WORDS: u32 = 12;
 /// The maximum number of packed sequences.
 pub(super) const MAX_SEQUENCES: u32 = 1 << 20;
 
-/// The table of tiles: an entry for each tile of a head, and for each part of its keys.
+/// Where the information about tiles comes from.
 #[derive(Clone, Copy)]
 pub(super) struct Sequences {
     class: SequenceClass,
     mask: MaskClass,
-    table: Global<u32>,
+    source: InfoSource,
+}
+
+#[derive(Clone, Copy)]
+enum InfoSource {
+    /// The table of tiles: an entry for each tile of a head, and for each part of its keys.
+    Table(Global<u32>),
+    /// Batches with the same number of queries, and their keys.
+    Batches(Extents),
+}
+
+/// The parameters that give the extents of a sequence.
+#[derive(Clone, Copy)]
+pub(super) struct Extents {
+    pub(super) mask: MaskParams,
+    pub(super) keys: KeyRange,
+    /// The maximum number of queries of a sequence.
+    pub(super) queries: Reg<u32>,
+    /// Queries of a tile, and keys of a block.
+    pub(super) tile: [u32; 2],
 }
 
 /// The keys of each batch.
@@ -225,18 +246,49 @@ impl Problem {
 }
 
 impl Sequences {
-    /// Declares the parameters.
-    pub(super) fn declare(k: Builder, class: SequenceClass, mask: MaskClass) -> Self {
+    /// Declares the parameters. `tile` has the queries of a tile and the keys of a block; `queries` is the
+    /// number of queries of a batch, if all have the same.
+    pub(super) fn declare(
+        k: Builder,
+        class: SequenceClass,
+        mask: (MaskClass, MaskParams),
+        queries: Option<Reg<u32>>,
+        tile: [u32; 2],
+    ) -> Self {
+        let (mask_class, mask) = mask;
+        let source = match queries.filter(|_| !class.packed_queries) {
+            None => InfoSource::Table(k.pointer("tile_table")),
+            Some(queries) => InfoSource::Batches(Extents {
+                mask,
+                keys: KeyRange::declare(k, class.key_lens, mask.keys),
+                queries,
+                tile,
+            }),
+        };
         Self {
             class,
-            mask,
-            table: k.pointer("tile_table"),
+            mask: mask_class,
+            source,
         }
     }
 
     /// Binds the parameters. `table` is where the kernel of `tile_table` stores the entries.
-    pub(super) fn bind(step: LaunchStep, table: Address) -> LaunchStep {
-        step.pointer("tile_table", table).dependent()
+    pub(super) fn bind(
+        step: LaunchStep,
+        p: &Problem,
+        table: Address,
+    ) -> Result<LaunchStep, FamilyError> {
+        match p.packed_queries {
+            true => Ok(step.pointer("tile_table", table).dependent()),
+            false => KeyRange::bind(step, p),
+        }
+    }
+
+    /// Waits for the kernel that computes the table, if there is one.
+    pub(super) fn wait(&self) {
+        if let InfoSource::Table(_) = self.source {
+            wait_prerequisites();
+        }
     }
 
     /// Returns the tiles of a head: in packed queries, tiles of sequence `b` start at `cu[b] / rows + b`,
@@ -248,13 +300,29 @@ impl Sequences {
         }
     }
 
-    /// Loads the words of an entry of the table.
-    pub(super) fn load(&self, entry: Reg<u32>) -> [Reg<u32>; INFO_WORDS] {
-        let words = [0, 4, 8].map(|i| self.table.load_vec::<4>(entry * ENTRY_WORDS + i));
-        std::array::from_fn(|i| words[i / 4][i % 4])
+    /// Returns the words about a tile: `entry` is its place in the table, `query` its first query.
+    pub(super) fn words(
+        &self,
+        entry: impl FnOnce() -> Reg<u32>,
+        (query, batch): (Reg<u32>, Reg<u32>),
+        split: Option<Split>,
+    ) -> [Reg<u32>; INFO_WORDS] {
+        match self.source {
+            InfoSource::Table(table) => {
+                let entry = entry();
+                let words = [0, 4, 8].map(|i| table.load_vec::<4>(entry * ENTRY_WORDS + i));
+                std::array::from_fn(|i| words[i / 4][i % 4])
+            }
+            InfoSource::Batches(extents) => {
+                let queries = [0u32.reg(), extents.queries];
+                let info = extents.info(query, batch, queries, split);
+                // Which tile has how many blocks is nothing that proofs need.
+                info.words().map(Reg::opaque)
+            }
+        }
     }
 
-    /// Returns the entry with these words.
+    /// Returns the information with these words.
     pub(super) fn read(&self, words: [Reg<u32>; INFO_WORDS]) -> TileInfo {
         let [
             query,
@@ -279,6 +347,38 @@ impl Sequences {
             query,
             sequence,
             blocks: Blocks::of_words(blocks, self.mask),
+        }
+    }
+}
+
+impl Extents {
+    /// Computes the information about a tile from its first query, its batch, the start and the number of the
+    /// batch's queries, and the part of the keys.
+    pub(super) fn info(
+        &self,
+        query: Reg<u32>,
+        batch: Reg<u32>,
+        [query_start, queries]: [Reg<u32>; 2],
+        split: Option<Split>,
+    ) -> TileInfo {
+        let [key_start, keys] = self.keys.of(batch);
+        let sequence = Sequence {
+            batch,
+            query_start,
+            queries,
+            key_start,
+            // A tile behind the queries of its sequence has no keys.
+            keys: select(query.lt(queries), keys, 0u32),
+        };
+        let [rows, block_keys] = self.tile;
+        let last = query + (rows - 1);
+        let (_, blocks) =
+            self.mask
+                .visible_blocks(Some(&sequence), [query, last], block_keys, split);
+        TileInfo {
+            query,
+            sequence,
+            blocks,
         }
     }
 }
@@ -310,29 +410,26 @@ impl TileInfo {
 }
 
 impl KeyRange {
-    pub(super) fn declare(
-        k: Builder,
-        key_lens: Option<KeyLens>,
-        sequences: Reg<u32>,
-        keys: Reg<u32>,
-    ) -> Self {
+    pub(super) fn declare(k: Builder, key_lens: Option<KeyLens>, keys: Reg<u32>) -> Self {
+        let sequences = || k.param::<u32>("key_sequences").at_most(MAX_SEQUENCES);
         let source = match key_lens {
             None => KeySource::All,
             Some(KeyLens::Ends) => {
-                KeySource::Ends(k.pointer(KEY_ENDS).elements(extent(sequences) + 1u64))
+                KeySource::Ends(k.pointer(KEY_ENDS).elements(extent(sequences()) + 1u64))
             }
-            Some(KeyLens::Lengths) => KeySource::Lengths(k.pointer(LENGTHS).elements(sequences)),
+            Some(KeyLens::Lengths) => KeySource::Lengths(k.pointer(LENGTHS).elements(sequences())),
         };
         Self { source, keys }
     }
 
-    /// Binds the tensor.
+    /// Binds the parameters.
     pub(super) fn bind(step: LaunchStep, p: &Problem) -> Result<LaunchStep, FamilyError> {
         let name = match p.sequence_class().and_then(|class| class.key_lens) {
             None => return Ok(step),
             Some(KeyLens::Ends) => KEY_ENDS,
             Some(KeyLens::Lengths) => LENGTHS,
         };
+        let step = step.scalar("key_sequences", p.batch);
         Ok(step.pointer(name, Buffer::named(&p.inputs(), name)?))
     }
 

@@ -1,11 +1,11 @@
-//! The kernel that computes the table of tiles: a thread for each tile of a head, and for each part of its
-//! keys.
+//! The kernel that computes the table of tiles of packed queries: a thread for each tile of a head, and for
+//! each part of its keys. It searches for the sequence of the tile.
 
 use super::config::Config;
 use super::mask::{MaskClass, MaskParams};
 use super::problem::{MAX_LEN, Problem};
 use super::sequence::{
-    ENTRY_WORDS, KeyRange, MAX_SEQUENCES, QUERY_ENDS, Sequence, SequenceClass, TileInfo, range_of,
+    ENTRY_WORDS, Extents, KeyRange, MAX_SEQUENCES, QUERY_ENDS, SequenceClass, range_of,
 };
 use super::work::Splits;
 use super::workspace::Workspace;
@@ -20,10 +20,12 @@ const MAX_ENTRIES: u32 = (1 << 28) - 1;
 /// Threads of a CTA.
 const THREADS: u32 = 128;
 
-/// Returns the number of entries.
+/// Returns the number of entries; only packed queries need them.
 pub(super) fn entries(p: &Problem, c: &Config) -> u64 {
-    let batches = if p.packed_queries { 1 } else { p.batch };
-    u64::from(batches) * u64::from(c.head_tiles(p)) * u64::from(c.splits)
+    match p.packed_queries {
+        true => u64::from(c.head_tiles(p)) * u64::from(c.splits),
+        false => 0,
+    }
 }
 
 /// Returns the launch that computes the table.
@@ -45,7 +47,7 @@ pub(super) fn launch(
     let count = entries(p, c);
     let Some(count) = u32::try_from(count).ok().filter(|&n| n <= MAX_ENTRIES) else {
         return Err(FamilyError::Problem(format!(
-            "the problem has {count} tiles of all batches; a launch has at most {MAX_ENTRIES}"
+            "the problem has {count} tiles of all sequences; a launch has at most {MAX_ENTRIES}"
         )));
     };
     let step = LaunchStep::new(kernel, [count.div_ceil(THREADS), 1, 1])
@@ -54,14 +56,9 @@ pub(super) fn launch(
         .scalar("queries", p.queries)
         .scalar("keys", p.max_keys())
         .pointer("table", workspace.table);
-    let step = match p.packed_queries {
-        true => step
-            .scalar("search_steps", p.batch.next_power_of_two().ilog2())
-            .pointer(QUERY_ENDS, Buffer::named(&p.inputs(), QUERY_ENDS)?),
-        false => step
-            .scalar("batch_tiles", c.head_tiles(p))
-            .divisor("batch_tiles_divisor", c.head_tiles(p)),
-    };
+    let step = step
+        .scalar("search_steps", p.batch.next_power_of_two().ilog2())
+        .pointer(QUERY_ENDS, Buffer::named(&p.inputs(), QUERY_ENDS)?);
     let step = match class.splits {
         true => step
             .scalar("splits", c.splits)
@@ -84,37 +81,28 @@ struct TableClass {
 
 fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention_tile_table", target, |k| {
-        let TableClass {
-            rows,
-            keys: block_keys,
-            ..
-        } = *table;
         let count = k.param::<u32>("count").at_least(1).at_most(MAX_ENTRIES);
         let splits = table.splits.then(|| Splits::declare(k));
         let mask = MaskParams::declare(k, table.mask, table.sequences);
-        let queries = QueryTiles::declare(k, table.sequences);
+        let queries = QueryTiles::declare(k);
         let key_lens = table.sequences.and_then(|class| class.key_lens);
-        let keys = KeyRange::declare(k, key_lens, queries.sequences, mask.keys);
+        let extents = Extents {
+            mask,
+            keys: KeyRange::declare(k, key_lens, mask.keys),
+            queries: k.param::<u32>("queries").at_most(MAX_LEN),
+            tile: [table.rows, table.keys],
+        };
         let to = k
             .pointer::<u32>("table")
             .elements(extent(count) * ENTRY_WORDS);
         k.role("all").warps(THREADS / 32).body(|| {
+            launch_dependents();
             let entry = cta_id() * THREADS + thread_id();
             if_(entry.lt(count), || {
                 let (tile, split) = Splits::part(splits, entry);
-                let (query, mut sequence) = queries.find(tile, rows);
-                let [key_start, keys] = keys.of(sequence.batch);
-                sequence.key_start = key_start;
-                // A tile behind the queries of its sequence has no keys.
-                sequence.keys = select(query.lt(sequence.queries), keys, 0u32);
-                let last = query + (rows - 1);
-                let (_, blocks) =
-                    mask.visible_blocks(Some(&sequence), [query, last], block_keys, split);
-                let info = TileInfo {
-                    query,
-                    sequence,
-                    blocks,
-                };
+                let (query, batch, [start, count]) = queries.find(tile, table.rows);
+                let own = [start, count.min(extents.queries)];
+                let info = extents.info(query, batch, own, split);
                 let mut words = info.words().to_vec();
                 words.resize(ENTRY_WORDS as usize, 0u32.reg());
                 for (i, words) in (0..).zip(words.as_chunks::<4>().0) {
@@ -129,77 +117,38 @@ fn build(table: &TableClass, target: &Target) -> Result<Kernel, BuildErrors> {
 #[derive(Clone, Copy)]
 struct QueryTiles {
     sequences: Reg<u32>,
-    /// The maximum number of queries of a sequence.
-    queries: Reg<u32>,
-    source: TileSource,
-}
-
-#[derive(Clone, Copy)]
-enum TileSource {
-    /// The ends of packed sequences, and the steps of a binary search among them.
-    Ends(Global<u32>, Reg<u32>),
-    /// All batches have the same number of tiles.
-    Batches(Reg<u32>, FastDivisor),
+    ends: Global<u32>,
+    /// The steps of a binary search among the sequences.
+    search_steps: Reg<u32>,
 }
 
 impl QueryTiles {
-    fn declare(k: Builder, sequences: Option<SequenceClass>) -> Self {
-        let is_packed = sequences.is_some_and(|class| class.packed_queries);
+    fn declare(k: Builder) -> Self {
         let sequences = k
             .param::<u32>("sequences")
             .at_least(1)
             .at_most(MAX_SEQUENCES);
         Self {
             sequences,
-            queries: k.param::<u32>("queries").at_most(MAX_LEN),
-            source: match is_packed {
-                true => TileSource::Ends(
-                    k.pointer(QUERY_ENDS).elements(extent(sequences) + 1u64),
-                    k.param::<u32>("search_steps").at_most(32),
-                ),
-                false => TileSource::Batches(
-                    k.param::<u32>("batch_tiles")
-                        .at_least(1)
-                        .at_most(MAX_ENTRIES),
-                    k.divisor("batch_tiles_divisor"),
-                ),
-            },
+            ends: k.pointer(QUERY_ENDS).elements(extent(sequences) + 1u64),
+            search_steps: k.param::<u32>("search_steps").at_most(32),
         }
     }
 
-    /// Returns the first query and the sequence of a tile of `rows` queries, still without keys.
-    fn find(&self, tile: Reg<u32>, rows: u32) -> (Reg<u32>, Sequence) {
-        let (query, batch, [query_start, queries]) = match self.source {
-            TileSource::Batches(tiles, divisor) => {
-                let batch = divisor.divide(tile);
-                let query = (tile - batch * tiles) * rows;
-                (query, batch, [0u32.reg(), self.queries])
-            }
-            TileSource::Ends(ends, search_steps) => {
-                // The last sequence that starts at or before this tile.
-                let first_tile = |b: Reg<u32>| ends.load(b) / rows + b;
-                let all = (0u32.reg(), self.sequences);
-                let (batch, _) = steps(search_steps).fold(all, |_, (low, high)| {
-                    let middle = (low + high) / 2;
-                    let is_before = first_tile(middle).le(tile);
-                    (
-                        select(is_before, middle, low),
-                        select(is_before, high, middle),
-                    )
-                });
-                let [start, queries] = range_of(ends, batch);
-                let query = (tile - first_tile(batch)) * rows;
-                (query, batch, [start, queries.min(self.queries)])
-            }
-        };
-        let none = 0u32.reg();
-        let sequence = Sequence {
-            batch,
-            query_start,
-            queries,
-            key_start: none,
-            keys: none,
-        };
-        (query, sequence)
+    /// Returns the first query of a tile of `rows` queries, its sequence, and the start and the length of the
+    /// sequence: the last one that starts at or before this tile.
+    fn find(&self, tile: Reg<u32>, rows: u32) -> (Reg<u32>, Reg<u32>, [Reg<u32>; 2]) {
+        let first_tile = |b: Reg<u32>| self.ends.load(b) / rows + b;
+        let all = (0u32.reg(), self.sequences);
+        let (sequence, _) = steps(self.search_steps).fold(all, |_, (low, high)| {
+            let middle = (low + high) / 2;
+            let is_before = first_tile(middle).le(tile);
+            (
+                select(is_before, middle, low),
+                select(is_before, high, middle),
+            )
+        });
+        let query = (tile - first_tile(sequence)) * rows;
+        (query, sequence, range_of(self.ends, sequence))
     }
 }

@@ -5,7 +5,7 @@
 //! times, are short.
 
 use super::config::{Config, TileAssignment};
-use super::mask::Blocks;
+use super::mask::{Blocks, MaskParams};
 use super::problem::{Class, MAX_LEN, Problem};
 use super::sequence::{INFO_WORDS, Sequence, Sequences, TileInfo};
 use warpline_family::plan::{Buffer, LaunchStep};
@@ -100,7 +100,13 @@ impl Splits {
 
 impl TileScheduler {
     /// Declares the parameters.
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+    pub(super) fn declare(
+        k: Builder,
+        class: &Class,
+        c: &Config,
+        mask: MaskParams,
+        queries: Option<Reg<u32>>,
+    ) -> Self {
         let rows = c.tile_queries();
         let counts = |name| k.param::<u32>(name).at_least(1).at_most(1 << 20);
         let tiles = k.param::<u32>("q_tiles").at_least(1);
@@ -120,7 +126,13 @@ impl TileScheduler {
             queue: match (class.sequences, c.tiles) {
                 (Some(sequences), _) => Some(Queue::Tiles(
                     k.work_queue_with_payload("queue", 2),
-                    Sequences::declare(k, sequences, class.mask),
+                    Sequences::declare(
+                        k,
+                        sequences,
+                        (class.mask, mask),
+                        queries,
+                        [rows, c.tile_keys],
+                    ),
                 )),
                 (None, TileAssignment::Queue) => Some(Queue::Items(k.work_queue("queue", 2))),
                 (None, _) => None,
@@ -168,8 +180,12 @@ impl TileScheduler {
         match self.queue {
             Some(Queue::Items(queue)) => queue.fetch_each(self.count, |i| body(self.tile(i))),
             Some(Queue::Tiles(queue, sequences)) => {
-                wait_prerequisites();
-                let payload = |i| sequences.load(self.entry(&self.item(i)));
+                sequences.wait();
+                let payload = |i| {
+                    let item = self.item(i);
+                    let query = item.tile * self.rows;
+                    sequences.words(|| self.entry(&item), (query, item.batch), item.split)
+                };
                 queue.fetch_each_with_payload(self.count, payload, |i, words| {
                     body(self.tile_of_info(i, sequences.read(words)))
                 });
@@ -183,7 +199,7 @@ impl TileScheduler {
         match (self.queue, self.assignment) {
             (Some(Queue::Items(queue)), _) => queue.each(self.count, |i| body(self.tile(i))),
             (Some(Queue::Tiles(queue, sequences)), _) => {
-                wait_prerequisites();
+                sequences.wait();
                 queue.each_with_payload(self.count, |i, words| {
                     body(self.tile_of_info(i, sequences.read(words)))
                 });
@@ -212,10 +228,9 @@ impl TileScheduler {
 
     /// Returns the entry of an item in the table of tiles.
     fn entry(self, item: &Item) -> Reg<u32> {
-        let tile = item.batch * self.tiles + item.tile;
         match item.split {
-            None => tile,
-            Some(split) => tile * split.of.count + split.index,
+            None => item.tile,
+            Some(split) => item.tile * split.of.count + split.index,
         }
     }
 

@@ -38,11 +38,7 @@ impl Workspace {
             true => p.rows()[3].rows() * u64::from(c.splits),
             false => 0,
         };
-        let entries = match p.sequence_class() {
-            Some(_) => tile_table::entries(p, c),
-            None => 0,
-        };
-        let parts = ZEROED_BYTES + entries * 4 * u64::from(ENTRY_WORDS);
+        let parts = ZEROED_BYTES + tile_table::entries(p, c) * 4 * u64::from(ENTRY_WORDS);
         let logs = parts + rows * u64::from(p.dim_v()) * 4;
         let end = logs + rows * 4;
         let at = |offset| Buffer::Workspace.at(offset);
