@@ -31,6 +31,8 @@ struct SumClass {
 
 /// Columns that a warp adds at once.
 const COLS: u32 = 64;
+/// Parts that a warp loads before it knows their weights.
+const AHEAD: u32 = 2;
 
 /// Returns the launch that adds the parts.
 pub(super) fn launch(
@@ -123,10 +125,22 @@ fn declare<T: Half>(k: Builder, class: &SumClass) {
         let query = row - outer * queries;
         let batch = heads_divisor.divide(outer);
         let head = outer - batch * heads;
-        let log =
-            |part: Reg<u32>| logs.load(part.cast::<u64>() * rows + row.cast::<u64>()) * LOG2_E;
+        let index = |part: Reg<u32>| part.cast::<u64>() * rows + row.cast::<u64>();
+        // Each lane loads two columns of every 64, and with them the part's logarithm.
+        let groups = class.cols / COLS;
+        let col = |i: u32| lane_id() * 2 + i * COLS;
+        let load = |part: Reg<u32>| {
+            let part = part.min(count - 1);
+            let from = parts.offset(index(part) * dim.cast::<u64>());
+            let values = (0..groups).flat_map(|i| from.load_vec::<2>(col(i).min(dim - 2)));
+            (logs.load(index(part)), values.collect::<Vec<_>>())
+        };
+        // The first parts of a warp arrive while it computes the weights.
+        let ahead = (0..AHEAD).map(|i| warp_in_role() + i * warps);
+        let ahead: Vec<_> = ahead.map(|part| (part, load(part))).collect();
         // Every warp computes the maximum and the sum over all parts.
         let own = || range(lane_id(), count).step_by(32u32);
+        let log = |part: Reg<u32>| logs.load(index(part)) * LOG2_E;
         let max = own().fold(f32::NEG_INFINITY.reg(), |part, max| max.max(log(part)));
         let max = reduce_lanes(max, |x, y| x.max(y));
         let sink = sink.map(|sink| sink.load(head) * LOG2_E);
@@ -136,24 +150,20 @@ fn declare<T: Half>(k: Builder, class: &SumClass) {
         let sum = reduce_lanes(sum, |x, y| x + y);
         let sum = sink.map_or(sum, |sink| sum + exp2(sink - subtrahend));
         let total = subtrahend + log2(sum);
-        // Each lane adds two columns of every 64.
-        let groups = class.cols / COLS;
-        let col = |i: u32| lane_id() * 2 + i * COLS;
+        let add = |sums: Vec<Reg<f32>>, (log, values): (Reg<f32>, Vec<Reg<f32>>)| {
+            let weight = exp2(log * LOG2_E - subtrahend);
+            let pairs = values.iter().zip(&sums);
+            pairs.map(|(x, sum)| x.fma(weight, *sum)).collect()
+        };
         let zeros = vec![0.0f32.reg(); 2 * groups as usize];
-        let row_sum = range(warp_in_role(), count)
-            .step_by(warps)
-            .fold(zeros, |part, sums| {
-                let weight = exp2(log(part) - subtrahend);
-                let from = parts
-                    .offset((part.cast::<u64>() * rows + row.cast::<u64>()) * dim.cast::<u64>());
-                let mut next = Vec::new();
-                for (i, sum) in (0..).zip(sums.chunks(2)) {
-                    let col = col(i).min(dim - 2);
-                    let values = from.load_vec::<2>(col);
-                    next.extend((0..2).map(|j| values[j].fma(weight, sum[j])));
-                }
-                next
-            });
+        let row_sum = ahead.into_iter().fold(zeros, |sums, (part, loaded)| {
+            let is_part = part.lt(count);
+            let added: Vec<_> = add(sums.clone(), loaded);
+            let pairs = added.into_iter().zip(sums);
+            pairs.map(|(x, sum)| select(is_part, x, sum)).collect()
+        });
+        let rest = range(warp_in_role() + AHEAD * warps, count).step_by(warps);
+        let row_sum = rest.fold(row_sum, |part, sums| add(sums, load(part)));
         let to = sums.whole();
         for (i, pair) in (0..).zip(row_sum.chunks(2)) {
             to.store_vec(warp_in_role(), col(i), [pair[0], pair[1]]);

@@ -215,7 +215,7 @@ impl Config {
             .page
             .map_or(c.tile_keys, |page| gcd_u32(page, c.tile_keys));
         if choice.splits.is_none() {
-            c.splits = c.select_splits(p, ctas_per_sm(consumers) * target.sms);
+            c.splits = c.select_splits(p, target.sms);
         }
         c.check(&class, target)?;
         Ok(c)
@@ -297,9 +297,8 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the number of parts of the keys: as many as the CTAs that run at once can use, if each has
-    /// enough keys.
-    fn select_splits(&self, p: &Problem, ctas: u32) -> u32 {
+    /// Returns the number of parts of the keys: one item of work for each SM, if each has enough keys.
+    fn select_splits(&self, p: &Problem, sms: u32) -> u32 {
         let [_, keys] = p.typical_extents();
         let items = Self { splits: 1, ..*self }
             .query_tiles(p)
@@ -307,11 +306,7 @@ impl Config {
             .max(1);
         let blocks = keys.div_ceil(self.tile_keys);
         let most = (blocks / MIN_SPLIT_BLOCKS).clamp(1, MAX_SPLITS);
-        // Other batches are not split before that has been measured.
-        if items >= ctas || p.sequence_class().is_none() {
-            return 1;
-        }
-        (ctas / items).clamp(1, most)
+        (sms / items).clamp(1, most)
     }
 
     fn check(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
@@ -397,13 +392,7 @@ fn tile_heads(p: &Problem) -> u32 {
     let (group, [queries, _]) = (group(p), p.typical_extents());
     let fits =
         u64::from(queries) * u64::from(group) <= u64::from(ROWS) && whole_rows(group) <= MAX_Q_ROWS;
-    // As for parts of the keys.
-    let is_sequence = p.sequence_class().is_some();
-    if fits && p.bias.is_none() && is_sequence {
-        group
-    } else {
-        1
-    }
+    if fits && p.bias.is_none() { group } else { 1 }
 }
 
 /// The maximum rows of Q in shared memory for a tile of several heads that the heuristic selects.

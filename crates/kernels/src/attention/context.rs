@@ -115,6 +115,10 @@ impl<T: Half16> Context<T> {
         let registers = self.config.registers().map(|registers| registers.load);
         copy_role(k, "load", registers).body(|| {
             elect(|| {
+                if self.config.is_split() {
+                    // The sum of the parts waits for the end of this grid.
+                    launch_dependents();
+                }
                 self.tiles.each_as_producer(|tile| self.load_tile(&tile));
             });
         });
