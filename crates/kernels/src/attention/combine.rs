@@ -32,7 +32,7 @@ struct SumClass {
 /// Columns that a warp adds at once.
 const COLS: u32 = 64;
 /// Parts that a warp loads before it knows their weights.
-const AHEAD: u32 = 2;
+const AHEAD: u32 = 4;
 
 /// Returns the launch that adds the parts.
 pub(super) fn launch(

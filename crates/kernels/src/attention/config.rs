@@ -299,14 +299,22 @@ impl Config {
 
     /// Returns the number of parts of the keys: one item of work for each SM, if each has enough keys.
     fn select_splits(&self, p: &Problem, sms: u32) -> u32 {
-        let [_, keys] = p.typical_extents();
         let items = Self { splits: 1, ..*self }
             .query_tiles(p)
             .unwrap_or(MAX_TILES)
             .max(1);
-        let blocks = keys.div_ceil(self.tile_keys);
-        let most = (blocks / MIN_SPLIT_BLOCKS).clamp(1, MAX_SPLITS);
-        (sms / items).clamp(1, most)
+        let blocks = (p.visible_keys() / f64::from(self.tile_keys)).ceil() as u32;
+        // Two CTAs on some SMs are better than none on many.
+        let least = match ctas_per_sm(self.consumers) {
+            1 => 1,
+            _ => (sms + sms / 4) / items,
+        };
+        let most = (blocks / MIN_SPLIT_BLOCKS).min(MAX_SPLITS);
+        let splits = (sms / items).max(least.min(2)).min(most).max(1);
+        match blocks - blocks / splits >= MIN_SAVED_BLOCKS {
+            true => splits,
+            false => 1,
+        }
     }
 
     fn check(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
@@ -379,8 +387,10 @@ fn max_ctas(
     }
 }
 
-/// Blocks of keys that a part has at least.
+/// Blocks of keys that a part has at least, as measured.
 const MIN_SPLIT_BLOCKS: u32 = 2;
+/// Blocks that a CTA must have less, so that a part is worth the sum of the parts, as measured.
+const MIN_SAVED_BLOCKS: u32 = 6;
 
 /// Returns the heads of Q that share a head of K and V.
 pub(super) fn group(p: &Problem) -> u32 {
@@ -435,10 +445,9 @@ fn consumers(p: &Problem) -> u32 {
         false => KEYS_OF_THREE,
     };
     let [queries, _] = p.typical_extents();
-    let visible = p.visible_scores() / f64::from(queries.max(1));
     match queries {
         ..=64 => 1,
-        129.. if p.dim_v() <= 64 && visible >= minimum => 3,
+        129.. if p.dim_v() <= 64 && p.visible_keys() >= minimum => 3,
         _ => 2,
     }
 }

@@ -306,6 +306,12 @@ impl Problem {
         }
     }
 
+    /// Returns the keys that a query sees in the mean.
+    pub(super) fn visible_keys(&self) -> f64 {
+        let [queries, _] = self.typical_extents();
+        self.visible_scores() / f64::from(queries.max(1))
+    }
+
     /// Returns the visible scores of all queries of a head in one batch.
     pub(super) fn visible_scores(&self) -> f64 {
         let extents = self.typical_extents();

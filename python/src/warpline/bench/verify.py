@@ -105,7 +105,7 @@ class Reference:
         self._tolerance = op.tolerance
         self._chunks = [
             [_at_least_1d(out) for out in outputs(op.reference(**chunk))]
-            for chunk in _float64_chunks(op.split, args)
+            for chunk in _float64_chunks(_split_names(op, args), args)
         ]
         self.magnitudes = [
             max(float(chunk[i].abs().max()) for chunk in self._chunks)
@@ -243,9 +243,15 @@ def _at_least_1d(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(1) if tensor.dim() == 0 else tensor
 
 
-def _float64_chunks(split: tuple[str, ...], args: Args) -> Iterator[Args]:
+def _split_names(op: Op, args: Args) -> list[str]:
+    """Returns the names of the arguments that are split."""
+    if any(args.get(name) is not None for name in op.whole):
+        return []
+    return [name for name in op.split if args.get(name) is not None]
+
+
+def _float64_chunks(split_names: list[str], args: Args) -> Iterator[Args]:
     """Yields the arguments in float64, in chunks along the first dimension of the split ones."""
-    split_names = [name for name in split if args.get(name) is not None]
     shared = {name: to_float64(value) for name, value in args.items() if name not in split_names}
     if not split_names:
         yield shared

@@ -412,10 +412,17 @@ fn the_last_k_tiles_may_have_their_own_loop() {
     assert!(!report(4).diagnostics.is_empty());
 }
 
-/// A role fetches items with two counts from a table in global memory, and fills as many slots as the
-/// first count says; another role, which receives both counts through the queue, takes as many as `count`
-/// says.
+/// A role fetches items with two counts from a table in global memory; see [`queue_of`].
 fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
+    queue_of(|table, item| table.load_vec::<2>(item * 2), || count)
+}
+
+/// A role fetches items with two counts, and fills as many slots as the first count says; another role,
+/// which receives both counts through the queue, takes as many as it computes from them.
+fn queue_of<F: Fn([Reg<u32>; 2]) -> Reg<u32>>(
+    counts: impl Fn(Global<u32>, Reg<u32>) -> [Reg<u32>; 2],
+    taker: impl Fn() -> F,
+) -> Kernel {
     kernel(|k| {
         let items = k.param::<u32>("items").at_least(1);
         let table = k.pointer::<u32>("table");
@@ -423,7 +430,7 @@ fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
         let ring = k.ring("ring", STAGES, |s| s.vector::<u32>(4)).broadcast();
         k.role("give").warps(1).body(|| {
             elect(|| {
-                let counts = |item: Reg<u32>| table.load_vec::<2>(item * 2);
+                let counts = |item| counts(table, item);
                 queue.fetch_each_with_payload(items, counts, |item, [first, _]| {
                     steps(first).each(|_| {
                         let slot = ring.acquire();
@@ -434,6 +441,7 @@ fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
             });
         });
         k.role("take").warps(1).body(|| {
+            let count = taker();
             queue.each_with_payload(items, |_, counts| {
                 steps(count(counts)).each(|_| ring.wait().release());
             });
@@ -445,4 +453,31 @@ fn queue(count: impl Fn([Reg<u32>; 2]) -> Reg<u32>) -> Kernel {
 fn all_roles_see_the_payload_of_an_item() {
     proved(&queue(|[first, _]| first));
     assert_eq!(codes(&queue(|[_, second]| second)), ["R4.trips"]);
+}
+
+/// Two counts that are opaque copies of one word.
+fn opaque_counts(table: Global<u32>, item: Reg<u32>) -> [Reg<u32>; 2] {
+    let word = table.load(item).min(9).max(item);
+    [word.opaque(), word.opaque()]
+}
+
+#[test]
+fn an_opaque_copy_is_one_value_for_all_roles() {
+    proved(&queue_of(opaque_counts, || |[first, _]: [_; 2]| first));
+}
+
+#[test]
+fn opaque_copies_are_unrelated() {
+    let second = || |[_, second]: [_; 2]| second;
+    assert_eq!(codes(&queue_of(opaque_counts, second)), ["R4.trips"]);
+    let that_of_the_item_before = || {
+        let last = Var::new(0u32);
+        move |[first, _]: [Reg<u32>; 2]| {
+            let count = last.get();
+            last.set(first);
+            count
+        }
+    };
+    let kernel = queue_of(opaque_counts, that_of_the_item_before);
+    assert_eq!(codes(&kernel), ["R4.trips"]);
 }

@@ -95,6 +95,8 @@ class Op:
     peers: tuple[Peer, ...]
     #: Tensors with their own distribution, not N(0, 1).
     draw: Mapping[str, Draw] = field(default_factory=dict)
+    #: Arguments that say which rows belong together: with one of them nothing is split.
+    whole: tuple[str, ...] = ()
     bare: Bare | None = None
     #: Returns the same problem with small tensors.
     small: Callable[[Problem], Problem] = inputs.small
