@@ -35,6 +35,16 @@ keywords! {
     }
 }
 
+keywords! {
+    /// When what was accumulated is scaled to a larger maximum.
+    pub enum Rescale {
+        /// With every block
+        Always = "always",
+        /// When a score exceeds the maximum of its row by a factor of 2^8
+        Lazy = "lazy",
+    }
+}
+
 fields! {
     /// The tuning parameters that the caller fixes.
     #[derive(Default)]
@@ -57,6 +67,8 @@ fields! {
         pub tile_heads: Option<u32>,
         /// Parts of the keys, which different CTAs compute; a second kernel adds them
         pub splits: Option<u32>,
+        /// When what was accumulated is scaled to a larger maximum
+        pub rescale: Option<Rescale>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
     }
@@ -85,6 +97,8 @@ pub struct Config {
     pub tile_heads: u32,
     /// Parts of the keys, which different CTAs compute.
     pub splits: u32,
+    /// When what was accumulated is scaled to a larger maximum.
+    pub rescale: Rescale,
     /// Keys that one copy loads: those of a block, or fewer from a cache with pages.
     pub copy_keys: u32,
 }
@@ -101,6 +115,7 @@ impl From<&Config> for Choice {
             ctas: c.ctas,
             tile_heads: Some(c.tile_heads),
             splits: Some(c.splits),
+            rescale: Some(c.rescale),
             batch_invariant: None,
         }
     }
@@ -192,6 +207,7 @@ impl Config {
             out_cols: class.out_box(),
             tile_heads,
             splits: choice.splits.unwrap_or(1),
+            rescale: choice.rescale.unwrap_or(Rescale::Always),
             copy_keys: 0,
         };
         first.check_tile(p)?;

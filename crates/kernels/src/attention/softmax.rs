@@ -3,13 +3,41 @@
 //! With `m` the maximum of all scores so far, the sum of exponentials and the accumulated values are
 //! relative to `m`. A block with a larger maximum `m'` scales both by `2^(scale · (m − m'))`. Scores are
 //! multiplied by `scale`, which includes log₂ e, inside of the argument of exp2: one FMA per score.
+//!
+//! With [`Rescale::Lazy`] a row keeps `m` until the exponent of a score exceeds that of `m` by more than
+//! [`MAX_LEAD`]. Probabilities are then at most `2^MAX_LEAD` instead of 1. They are floating-point numbers, so
+//! that their relative rounding is the same, and sums in f32 are far from overflow: the error bound does not
+//! change. The bits do.
 
+use super::config::Rescale;
 use warpline_ir::builder::*;
+
+/// The base-2 exponent that a probability can have with lazy rescaling.
+const MAX_LEAD: f32 = 8.0;
 
 /// The maximum, and each lane's part of the sum, of every row.
 pub(super) struct RunningSoftmax {
     pub(super) max: RowVector,
     pub(super) sum: RowVector,
+}
+
+/// What a block changes about what was accumulated before.
+pub(super) struct Correction {
+    /// The factor of each row.
+    factor: RowVector,
+    /// Whether a row of the warp has a factor other than 1; it is not asked for if rows are always rescaled.
+    is_needed: Option<Reg<bool>>,
+}
+
+impl Correction {
+    /// Scales the accumulated values.
+    #[track_caller]
+    pub(super) fn apply(&self, o: &Acc) {
+        match self.is_needed {
+            None => o.rescale(&self.factor),
+            Some(is_needed) => if_(is_needed, || o.rescale(&self.factor)),
+        }
+    }
 }
 
 /// Returns the maximum as the subtrahend of scores: 0 for a row without a visible key, whose maximum is
@@ -39,18 +67,36 @@ impl RunningSoftmax {
         (Self { max, sum }, p)
     }
 
-    /// Adds the scores of a block; returns their probabilities, and the factor of what was accumulated
+    /// Adds the scores of a block; returns their probabilities, and the correction of what was accumulated
     /// before.
     #[track_caller]
-    pub(super) fn add(self, scores: Frag, scale: Reg<f32>) -> (Self, Frag, RowVector) {
-        let max = self.max.zip(&scores.row_max(), |x, y| x.max(y));
-        let correction = self
+    pub(super) fn add(
+        self,
+        scores: Frag,
+        scale: Reg<f32>,
+        rescale: Rescale,
+    ) -> (Self, Frag, Correction) {
+        let largest = self.max.zip(&scores.row_max(), |x, y| x.max(y));
+        let (max, is_needed) = match rescale {
+            Rescale::Always => (largest, None),
+            Rescale::Lazy => {
+                let mut is_kept = true.reg();
+                let max = self.max.zip(&largest, |old, new| {
+                    // False for a first maximum of −∞, and for NaN.
+                    let keeps = ((new - old) * scale).le(MAX_LEAD);
+                    is_kept = is_kept & keeps;
+                    select(keeps, old, new)
+                });
+                (max, Some(any_lane(!is_kept)))
+            }
+        };
+        let factor = self
             .max
             .zip(&finite(&max), |old, new| exp2((old - new) * scale));
         let p = probabilities(scores, &max, scale);
-        let sum = self.sum.zip(&correction, |sum, by| sum * by);
+        let sum = self.sum.zip(&factor, |sum, by| sum * by);
         let sum = sum.zip(&lane_sums(&p), |x, y| x + y);
-        (Self { max, sum }, p, correction)
+        (Self { max, sum }, p, Correction { factor, is_needed })
     }
 
     /// Returns the factor of the accumulated values, and the logarithm of the sum of exponentials. A row

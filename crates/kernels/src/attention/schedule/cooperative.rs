@@ -1,6 +1,7 @@
 //! Scores, softmax and values, block by block. Consumers overlap each other: while one computes its
 //! softmax, another one multiplies.
 
+use crate::attention::config::Config;
 use crate::attention::context::{Consumer, Half16, ROWS};
 use crate::attention::scores::Block;
 use crate::attention::softmax::RunningSoftmax;
@@ -9,11 +10,12 @@ use warpline_ir::builder::*;
 /// Computes O and the logarithms of a consumer's rows.
 pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let context = consumer.context;
-    let (rings, scale, keys) = (
-        context.rings,
-        context.rules.scale(),
-        context.config.tile_keys,
-    );
+    let (rings, scale) = (context.rings, context.rules.scale());
+    let Config {
+        tile_keys: keys,
+        rescale,
+        ..
+    } = context.config;
     let blocks = &consumer.blocks;
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
@@ -37,8 +39,8 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     multiply(&p);
     let visit = |(max, sum): (RowVector, RowVector), index, is_masked| {
         let s = scores(index, is_masked);
-        let (softmax, p, correction) = RunningSoftmax { max, sum }.add(s, scale);
-        o.rescale(&correction);
+        let (softmax, p, correction) = RunningSoftmax { max, sum }.add(s, scale, rescale);
+        correction.apply(&o);
         multiply(&p);
         (softmax.max, softmax.sum)
     };

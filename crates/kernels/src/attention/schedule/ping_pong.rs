@@ -1,6 +1,7 @@
 //! The scores of a block beside the values of the block before: while a consumer computes the softmax of
 //! one block, its tensor cores still have the product of the last one.
 
+use crate::attention::config::Config;
 use crate::attention::context::{Consumer, Half16, ROWS};
 use crate::attention::scores::Block;
 use crate::attention::softmax::RunningSoftmax;
@@ -9,11 +10,12 @@ use warpline_ir::builder::*;
 /// Computes O and the logarithms of a consumer's rows.
 pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let context = consumer.context;
-    let (rings, scale, keys) = (
-        context.rings,
-        context.rules.scale(),
-        context.config.tile_keys,
-    );
+    let (rings, scale) = (context.rings, context.rules.scale());
+    let Config {
+        tile_keys: keys,
+        rescale,
+        ..
+    } = context.config;
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
     let o = Acc::new(ROWS, context.class.cols_v);
@@ -39,10 +41,11 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
         o.mma(&p, &consumer.values(&values));
         let s = s.into_frag();
         key_slot.release();
-        let (softmax, p, correction) = RunningSoftmax { max, sum }.add(block.scores(s), scale);
+        let (softmax, p, correction) =
+            RunningSoftmax { max, sum }.add(block.scores(s), scale, rescale);
         o.wait();
         values.release();
-        o.rescale(&correction);
+        correction.apply(&o);
         (p.operand(), rings.v.wait(), softmax.max, softmax.sum)
     };
     let start = (p.operand::<T>(), rings.v.wait(), softmax.max, softmax.sum);
