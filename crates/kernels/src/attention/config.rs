@@ -101,6 +101,8 @@ pub struct Config {
     pub rescale: Rescale,
     /// Keys that one copy loads: those of a block, or fewer from a cache with pages.
     pub copy_keys: u32,
+    /// Whether no block has a masked score.
+    pub whole_blocks: bool,
 }
 
 impl From<&Config> for Choice {
@@ -207,8 +209,9 @@ impl Config {
             out_cols: class.out_box(),
             tile_heads,
             splits: choice.splits.unwrap_or(1),
-            rescale: choice.rescale.unwrap_or(Rescale::Always),
+            rescale: choice.rescale.unwrap_or(Rescale::Lazy),
             copy_keys: 0,
+            whole_blocks: false,
         };
         first.check_tile(p)?;
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
@@ -233,6 +236,8 @@ impl Config {
         if choice.splits.is_none() {
             c.splits = c.select_splits(p, target.sms);
         }
+        let is_dense = !class.is_masked() && class.sequences.is_none() && c.splits == 1;
+        c.whole_blocks = is_dense && p.keys > 0 && p.keys.is_multiple_of(c.tile_keys);
         c.check(&class, target)?;
         Ok(c)
     }

@@ -128,10 +128,17 @@ impl<T: Half16> Context<T> {
     fn load_tile(&self, tile: &QueryTile) {
         let rings = self.rings;
         let (_, blocks) = self.visible_blocks(tile);
+        // Without a register budget there is room to find pages before a slot is free, once for K and V.
+        let finds_ahead = self.config.registers().is_none();
         let load = |block: Reg<u32>| {
             let key = block * self.config.tile_keys;
-            self.load_keys(0, rings.k.acquire(), tile, key);
-            self.load_keys(1, rings.v.acquire(), tile, key);
+            let ahead = finds_ahead.then(|| self.key_spans(tile, key));
+            for (which, ring) in [rings.k, rings.v].into_iter().enumerate() {
+                let slot = ring.acquire();
+                let spans = ahead.clone();
+                let spans = spans.unwrap_or_else(|| self.key_spans(tile, key));
+                self.load_keys(which, slot, tile, key, &spans);
+            }
         };
         let is_packed = (self.class.sequences).is_some_and(|class| class.packed_queries);
         let [row, batch] = match tile.sequence.filter(|_| is_packed) {
@@ -152,6 +159,18 @@ impl<T: Half16> Context<T> {
         blocks.each(load);
     }
 
+    /// Returns the rows that each copy of a block of keys starts at, and the spans that have them; none if all
+    /// batches have the same extents.
+    fn key_spans(&self, tile: &QueryTile, key: Reg<u32>) -> Vec<(Reg<u32>, Span)> {
+        let Source::Spans(_, table) = self.source else {
+            return Vec::new();
+        };
+        let copies = (0..self.config.tile_keys).step_by(self.config.copy_keys as usize);
+        copies
+            .filter_map(|first| span_of_keys(tile, table, key + first))
+            .collect()
+    }
+
     /// Loads a block of K (0) or V (1).
     fn load_keys(
         &self,
@@ -159,19 +178,17 @@ impl<T: Half16> Context<T> {
         slot: Slot<Tile<T>, Producing>,
         tile: &QueryTile,
         key: Reg<u32>,
+        spans: &[(Reg<u32>, Span)],
     ) {
-        let head = tile.kv_head;
         match self.source {
             Source::Tensors(maps) => each_panel(&slot, 0..slot.rows(), |col, panel| {
-                slot.load(maps[which], panel, (col, key, head, tile.batch));
+                slot.load(maps[which], panel, (col, key, tile.kv_head, tile.batch));
             }),
-            Source::Spans(spans, table) => {
-                for first in (0..slot.rows()).step_by(self.config.copy_keys as usize) {
-                    let Some((row, span)) = span_of_keys(tile, table, key + first) else {
-                        continue;
-                    };
-                    each_panel(&slot, first..first + self.config.copy_keys, |col, panel| {
-                        slot.load(spans[which].map(), panel, spans[which].at(&span, col, row));
+            Source::Spans(maps, _) => {
+                let rows = self.config.copy_keys;
+                for (first, (row, span)) in (0..).step_by(rows as usize).zip(spans) {
+                    each_panel(&slot, first..first + rows, |col, panel| {
+                        slot.load(maps[which].map(), panel, maps[which].at(span, col, *row));
                     });
                 }
             }

@@ -1,7 +1,7 @@
 //! The test table: small problems that reach every path.
 
 use super::bias::BiasStrides;
-use super::config::{Choice, Schedule, TileAssignment};
+use super::config::{Choice, Rescale, Schedule, TileAssignment};
 use super::problem::{AddendType, Corner, ElementType, KeyLens, Problem};
 use super::rows::Strides;
 use warpline_family::family::TestCase;
@@ -117,6 +117,7 @@ pub(super) fn cases() -> Vec<TestCase<Problem, Choice>> {
     cases.extend(score_rules());
     cases.extend(sequences());
     cases.extend(splits());
+    cases.extend(rescaling());
     cases
 }
 
@@ -343,6 +344,42 @@ fn sequences() -> Vec<TestCase<Problem, Choice>> {
             choice: Choice {
                 schedule: Some(schedule),
                 ctas: Some(7),
+                ..Choice::default()
+            },
+        })
+    });
+    cases.collect()
+}
+
+/// Returns cases of rescaling: a large scale makes maxima grow by more than a row keeps, and the first blocks
+/// of a window have no visible key.
+fn rescaling() -> Vec<TestCase<Problem, Choice>> {
+    let causal = Problem {
+        causal: true,
+        lse: true,
+        scale: Some(3.0),
+        ..Problem::new(1, 2, [200, 600], 64)
+    };
+    let windowed = Problem {
+        window_left: Some(60),
+        dtype: ElementType::F16,
+        scale: None,
+        ..causal.clone()
+    };
+    let split = Problem {
+        kv_heads: Some(1),
+        queries: 3,
+        ..causal.clone()
+    };
+    let cases = [causal, windowed, split].into_iter().flat_map(|problem| {
+        let both =
+            |&schedule: &Schedule| Rescale::ALL.iter().map(move |&rescale| (schedule, rescale));
+        let choices = Schedule::ALL.iter().flat_map(both);
+        choices.map(move |(schedule, rescale)| TestCase {
+            problem: problem.clone(),
+            choice: Choice {
+                schedule: Some(schedule),
+                rescale: Some(rescale),
                 ..Choice::default()
             },
         })

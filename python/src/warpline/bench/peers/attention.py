@@ -177,7 +177,7 @@ def flex(args: Args) -> Built:
             return query >= key
 
     if is_packed or causal:
-        mask = create_block_mask(is_visible, None, None, q.shape[2], k.shape[2], q.device, _compile=True)
+        mask = create_block_mask(is_visible, None, None, q.shape[2], k.shape[2], q.device)
     function = torch.compile(flex_attention, fullgraph=True, dynamic=False)
     is_grouped = q.shape[1] != k.shape[1]
 
