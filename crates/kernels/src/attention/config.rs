@@ -101,8 +101,6 @@ pub struct Config {
     pub rescale: Rescale,
     /// Keys that one copy loads: those of a block, or fewer from a cache with pages.
     pub copy_keys: u32,
-    /// Whether no block has a masked score.
-    pub whole_blocks: bool,
 }
 
 impl From<&Config> for Choice {
@@ -211,7 +209,6 @@ impl Config {
             splits: choice.splits.unwrap_or(1),
             rescale: choice.rescale.unwrap_or(Rescale::Lazy),
             copy_keys: 0,
-            whole_blocks: false,
         };
         first.check_tile(p)?;
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
@@ -236,10 +233,18 @@ impl Config {
         if choice.splits.is_none() {
             c.splits = c.select_splits(p, target.sms);
         }
-        let is_dense = !class.is_masked() && class.sequences.is_none() && c.splits == 1;
-        c.whole_blocks = is_dense && p.keys > 0 && p.keys.is_multiple_of(c.tile_keys);
         c.check(&class, target)?;
         Ok(c)
+    }
+
+    /// Returns the class that a problem has with this config.
+    pub(super) fn class(&self, p: &Problem) -> Class {
+        let class = p.class();
+        let has_all_keys = !class.is_masked() && class.sequences.is_none() && !self.is_split();
+        Class {
+            whole_blocks: has_all_keys && p.keys > 0 && p.keys.is_multiple_of(self.tile_keys),
+            ..class
+        }
     }
 
     /// Returns the CTAs of the grid.

@@ -151,30 +151,35 @@ impl Family for Attention {
     }
 
     fn reduced(p: &Problem, config: &Config) -> Option<(Problem, Config)> {
-        if p.sequence_class().is_some() {
-            return None;
-        }
         // Two heads of K and V in all: in one batch, or in two batches with one head each.
         let (batch, kv_heads) = match p.kv_heads() {
             0 | 1 => (p.batch.min(2), p.kv_heads()),
+            _ if p.sequence_class().is_some() => (p.batch.min(3), 2),
             _ => (p.batch.min(1), 2),
         };
         let group = p.heads / p.kv_heads().max(1);
+        let group = match config.tile_heads {
+            1 => group.min(2),
+            _ => group,
+        };
+        // Whole blocks and pages remain.
+        let keys = match p.page {
+            Some(page) => p.keys.min(100 * page),
+            None => p.keys.min(450).max(p.keys.min(4 * config.tile_keys)),
+        };
         let small = Problem {
-            dim_v: p.dim_v,
-            heads: kv_heads * group.min(2),
+            heads: kv_heads * group,
             kv_heads: Some(kv_heads),
-            causal: p.causal,
-            window_left: p.window_left,
-            window_right: p.window_right,
-            corner: p.corner,
-            softcap: p.softcap,
-            sink: p.sink,
-            bias: p.bias,
-            dtype: p.dtype,
-            scale: p.scale,
-            lse: p.lse,
-            ..Problem::new(batch, p.heads, [p.queries.min(300), p.keys.min(450)], p.dim)
+            batch,
+            queries: p.queries.min(300),
+            keys,
+            max_pages: p.max_pages.map(|pages| pages.min(12)),
+            q_strides: None,
+            k_strides: None,
+            v_strides: None,
+            o_strides: None,
+            bias_strides: None,
+            ..p.clone()
         };
         (small != *p).then_some((small, *config))
     }

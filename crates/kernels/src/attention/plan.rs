@@ -24,7 +24,7 @@ pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, Fam
     if p.queries == 0 || p.heads == 0 || p.batch == 0 {
         return Plan::new(Vec::new(), 0);
     }
-    let class = p.class();
+    let class = c.class(p);
     let name = format!("attention_{}", p.dim);
     let kernel = Kernel::build(&name, target, |k| schedule::declare(k, &class, c))?;
     let inputs = p.inputs();

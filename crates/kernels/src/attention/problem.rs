@@ -169,6 +169,8 @@ pub(super) struct Class {
     pub(super) lse: bool,
     /// How sequences lie in the tensors; `None` if all batches have the same extents.
     pub(super) sequences: Option<SequenceClass>,
+    /// Whether no block of keys has a masked score: see [`Config::class`](super::config::Config::class).
+    pub(super) whole_blocks: bool,
 }
 
 impl Class {
@@ -236,6 +238,7 @@ impl Problem {
             bias: self.bias_class(),
             lse: self.lse,
             sequences: self.sequence_class(),
+            whole_blocks: false,
         }
     }
 

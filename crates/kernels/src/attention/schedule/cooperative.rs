@@ -14,7 +14,6 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let Config {
         tile_keys: keys,
         rescale,
-        whole_blocks,
         ..
     } = context.config;
     let blocks = &consumer.blocks;
@@ -36,7 +35,8 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
         o.wait();
         slot.release();
     };
-    let (softmax, p) = RunningSoftmax::start(scores(blocks.last, !whole_blocks), scale);
+    let (softmax, p) =
+        RunningSoftmax::start(scores(blocks.last, !context.class.whole_blocks), scale);
     multiply(&p);
     let visit = |(max, sum): (RowVector, RowVector), index, is_masked| {
         let s = scores(index, is_masked);

@@ -14,14 +14,13 @@ pub(super) fn tile<T: Half16>(consumer: &Consumer<'_, T>) -> (Frag, RowVector) {
     let Config {
         tile_keys: keys,
         rescale,
-        whole_blocks,
         ..
     } = context.config;
     let q_slot = rings.q.wait();
     let q = consumer.queries(&q_slot);
     let o = Acc::new(ROWS, context.class.cols_v);
     let blocks = &consumer.blocks;
-    let last = Block::new(consumer, blocks.last, !whole_blocks);
+    let last = Block::new(consumer, blocks.last, !context.class.whole_blocks);
     let key_slot = rings.k.wait();
     let s = Acc::new(ROWS, keys);
     s.mma(&q, &consumer.keys(&key_slot));
