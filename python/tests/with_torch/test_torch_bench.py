@@ -1,4 +1,4 @@
-"""The inputs and checks of the deformable attention benchmark, on the CPU.
+"""The inputs and checks of the benchmarks of deformable attention and of sequences, on the CPU.
 
 Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
@@ -36,9 +36,56 @@ def problem(layout, locations):
     return replace(reduced, args=tuple(map(reduce, reduced.args)))
 
 
-def draw(problem):
+def draw(problem, op=OP):
     with mock.patch.object(inputs, "DEVICE", "cpu"):
-        return inputs.draw(problem, 1, OP.draw)
+        return inputs.draw(problem, 1, op.draw)
+
+
+def resized(problem, sizes, **fields):
+    """Returns a problem with other shapes of some tensors, and with other fields."""
+
+    def resize(arg):
+        shape = sizes.get(arg.name)
+        return replace(arg, tensor=replace(arg.tensor, shape=shape)) if shape else arg
+
+    return replace(problem, problem={**problem.problem, **fields}, args=tuple(map(resize, problem.args)))
+
+
+class Sequences(unittest.TestCase):
+    OP = peers.OPS["attention"]
+
+    def problems(self):
+        """Returns a small packed problem and a small cache with pages, as in the suite."""
+        declared = [one for one in suites.parse(_warpline.suites()) if one.suite == "attention"]
+        packed = next(one for one in declared if one.problem.get("packed_queries"))
+        rows = (90, 2, 16)
+        packed = resized(
+            packed,
+            {"q": rows, "k": rows, "v": rows, "cu_seqlens_q": (4,), "cu_seqlens_k": (4,)},
+            queries=90,
+            keys=90,
+        )
+        cache = next(one for one in declared if one.problem.get("page"))
+        pages = (12, 16, 2, 16)
+        sizes = {"q": (3, 1, 4, 16), "k": pages, "v": pages, "key_lens": (3,), "block_table": (3, 4)}
+        return packed, resized(cache, sizes, page=16, max_pages=4, keys=192)
+
+    def test_warpline_and_peers_match_the_reference(self):
+        for problem in self.problems():
+            args = draw(problem, self.OP)
+            reference = verify.Reference(self.OP, args)
+            for call in (lambda: warpline.attention(*args.values()), self.OP.peers[0].build(args).call):
+                with self.subTest(problem=problem.label):
+                    checked = reference.check(call())
+                    self.assertIsNone(checked.wrong)
+                    self.assertFalse(checked.inexact)
+
+    def test_sequences_differ_and_pages_are_permuted(self):
+        packed, cache = (draw(problem, self.OP) for problem in self.problems())
+        lengths = packed["cu_seqlens_q"].diff().tolist()
+        self.assertEqual((sum(lengths), len(set(lengths))), (90, 3))
+        self.assertEqual(sorted(cache["block_table"].flatten().tolist()), list(range(12)))
+        self.assertEqual(cache["key_lens"].tolist(), [64] * 3)
 
 
 class Deformable(unittest.TestCase):
