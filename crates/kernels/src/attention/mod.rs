@@ -162,11 +162,12 @@ impl Family for Attention {
             1 => group.min(2),
             _ => group,
         };
-        // Whole blocks and pages remain.
-        let keys = match p.page {
-            Some(page) => p.keys.min(100 * page),
-            None => p.keys.min(450).max(p.keys.min(4 * config.tile_keys)),
-        };
+        // Whole blocks stay whole, and others do not become so.
+        let rest = u32::from(!p.keys.is_multiple_of(config.tile_keys));
+        let keys = p.keys.min(match p.page {
+            Some(page) => 100 * page,
+            None => 4 * config.tile_keys - rest,
+        });
         let small = Problem {
             heads: kv_heads * group,
             kv_heads: Some(kv_heads),
