@@ -172,6 +172,8 @@ impl Config {
     pub(super) fn registers(&self) -> Option<RegisterBudget> {
         let (load, math) = match self.consumers {
             1 => return None,
+            // Several pages in a block need more registers to address.
+            2 if self.copy_keys < self.tile_keys => (72, 216),
             2 => (24, 240),
             _ => (32, 160),
         };
@@ -210,6 +212,12 @@ impl Config {
             rescale: choice.rescale.unwrap_or(Rescale::Lazy),
             copy_keys: 0,
         };
+        let with_keys = |tile_keys: u32, c: Self| Self {
+            tile_keys,
+            copy_keys: p.page.map_or(tile_keys, |page| gcd_u32(page, tile_keys)),
+            ..c
+        };
+        let first = with_keys(first.tile_keys, first);
         first.check_tile(p)?;
         // What fits is enlarged: blocks of keys first, then the store of O, then a second slot for Q.
         let fits = |c: &Self| {
@@ -220,16 +228,13 @@ impl Config {
         let mut c = first;
         if choice.tile_keys.is_none() {
             let widths = (MIN_KEYS..=max_selected_keys(&class, consumers)).step_by(16);
-            c = widths.fold(c, |c, tile_keys| or(Self { tile_keys, ..c }, c));
+            c = widths.fold(c, |c, tile_keys| or(with_keys(tile_keys, c), c));
         }
         let out_cols = class.cols_v;
         c = or(Self { out_cols, ..c }, c);
         if tiles != TileAssignment::One && choice.q_stages.is_none() {
             c = or(Self { q_stages: 2, ..c }, c);
         }
-        c.copy_keys = p
-            .page
-            .map_or(c.tile_keys, |page| gcd_u32(page, c.tile_keys));
         if choice.splits.is_none() {
             c.splits = c.select_splits(p, target.sms);
         }

@@ -132,12 +132,13 @@ impl<T: Half16> Context<T> {
         let finds_ahead = self.config.registers().is_none();
         let load = |block: Reg<u32>| {
             let key = block * self.config.tile_keys;
-            let ahead = finds_ahead.then(|| self.key_spans(tile, key));
+            let ahead = finds_ahead.then(|| self.key_spans(tile, key).collect::<Vec<_>>());
             for (which, ring) in [rings.k, rings.v].into_iter().enumerate() {
                 let slot = ring.acquire();
-                let spans = ahead.clone();
-                let spans = spans.unwrap_or_else(|| self.key_spans(tile, key));
-                self.load_keys(which, slot, tile, key, &spans);
+                match &ahead {
+                    Some(spans) => self.load_keys(which, slot, tile, key, spans.iter().copied()),
+                    None => self.load_keys(which, slot, tile, key, self.key_spans(tile, key)),
+                }
             }
         };
         let is_packed = (self.class.sequences).is_some_and(|class| class.packed_queries);
@@ -159,16 +160,19 @@ impl<T: Half16> Context<T> {
         blocks.each(load);
     }
 
-    /// Returns the rows that each copy of a block of keys starts at, and the spans that have them; none if all
-    /// batches have the same extents.
-    fn key_spans(&self, tile: &QueryTile, key: Reg<u32>) -> Vec<(Reg<u32>, Span)> {
-        let Source::Spans(_, table) = self.source else {
-            return Vec::new();
+    /// Finds, one by one, the row that each copy of a block of keys starts at, and the span that has it; none
+    /// if all batches have the same extents.
+    fn key_spans(&self, tile: &QueryTile, key: Reg<u32>) -> impl Iterator<Item = (Reg<u32>, Span)> {
+        let table = match self.source {
+            Source::Tensors(_) => None,
+            Source::Spans(_, table) => Some(table),
         };
-        let copies = (0..self.config.tile_keys).step_by(self.config.copy_keys as usize);
-        copies
-            .filter_map(|first| span_of_keys(tile, table, key + first))
-            .collect()
+        let copies = (0..self.config.tile_keys).step_by(self.config.copy_keys.max(1) as usize);
+        let starts = table.into_iter().flat_map(move |table| {
+            let copies = copies.clone();
+            copies.map(move |first| (table, first))
+        });
+        starts.filter_map(move |(table, first)| span_of_keys(tile, table, key + first))
     }
 
     /// Loads a block of K (0) or V (1).
@@ -178,7 +182,7 @@ impl<T: Half16> Context<T> {
         slot: Slot<Tile<T>, Producing>,
         tile: &QueryTile,
         key: Reg<u32>,
-        spans: &[(Reg<u32>, Span)],
+        spans: impl Iterator<Item = (Reg<u32>, Span)>,
     ) {
         match self.source {
             Source::Tensors(maps) => each_panel(&slot, 0..slot.rows(), |col, panel| {
@@ -188,7 +192,7 @@ impl<T: Half16> Context<T> {
                 let rows = self.config.copy_keys;
                 for (first, (row, span)) in (0..).step_by(rows as usize).zip(spans) {
                     each_panel(&slot, first..first + rows, |col, panel| {
-                        slot.load(maps[which].map(), panel, maps[which].at(span, col, *row));
+                        slot.load(maps[which].map(), panel, maps[which].at(&span, col, row));
                     });
                 }
             }

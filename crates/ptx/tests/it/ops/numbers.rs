@@ -63,6 +63,9 @@ pub(crate) fn arith() -> OpKernel {
             s.op(MadWide { ty, dst, a, b, c });
         }
     }
+    for ty in TYPES {
+        unary!(s, ty, [Opaque]);
+    }
     s
 }
 
