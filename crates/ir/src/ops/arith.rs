@@ -48,10 +48,10 @@ impl Instr for Mov {
     }
 }
 
-/// Copies a value whose origin proofs must not depend on.
+/// Copies a value. The checker treats the copy as an arbitrary value of its type.
 ///
-/// For the checker the copy may be any value of its type, the same in all lanes if the source is. Facts about
-/// the copy are not facts about what it was computed from.
+/// If all lanes have the same source, they have the same copy. The checker does not relate the copy to the
+/// source: a proof holds whatever the source is.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Opaque {
     /// Any type.

@@ -21,7 +21,7 @@ pub(super) struct RunningSoftmax {
     pub(super) sum: RowVector,
 }
 
-/// What a block changes about what was accumulated before.
+/// The factors that rescale the accumulated values and sums to a new maximum.
 pub(super) struct Correction {
     /// The factor of each row.
     factor: RowVector,
