@@ -36,7 +36,7 @@ keywords! {
 }
 
 keywords! {
-    /// When what was accumulated is scaled to a larger maximum.
+    /// When the accumulator is rescaled to a larger row maximum.
     pub enum Rescale {
         /// With every block
         Always = "always",
@@ -67,7 +67,7 @@ fields! {
         pub tile_heads: Option<u32>,
         /// Parts of the keys, which different CTAs compute; a second kernel adds them
         pub splits: Option<u32>,
-        /// When what was accumulated is scaled to a larger maximum
+        /// When the accumulator is rescaled to a larger row maximum
         pub rescale: Option<Rescale>,
         /// The bits of a query do not depend on the other queries and batches: tuned configs are not used
         pub batch_invariant: Option<bool>,
@@ -97,7 +97,7 @@ pub struct Config {
     pub tile_heads: u32,
     /// Parts of the keys, which different CTAs compute.
     pub splits: u32,
-    /// When what was accumulated is scaled to a larger maximum.
+    /// When the accumulator is rescaled to a larger row maximum.
     pub rescale: Rescale,
     /// Keys that one copy loads: those of a block, or fewer from a cache with pages.
     pub copy_keys: u32,

@@ -67,8 +67,8 @@ impl RunningSoftmax {
         (Self { max, sum }, p)
     }
 
-    /// Adds the scores of a block; returns their probabilities, and the correction of what was accumulated
-    /// before.
+    /// Adds the scores of a block; returns their probabilities, and the correction of the accumulator and
+    /// sums.
     #[track_caller]
     pub(super) fn add(
         self,
